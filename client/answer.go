@@ -17,7 +17,7 @@ import (
 type Answer struct {
 	policy.Decision
 
-	// Token is the product token that the decision was made for. Decision.Group is the
+	// Token is the product token that the decision was made for. Decision.GroupToken is the
 	// name of the group that was found for it.
 	Token string
 
@@ -53,7 +53,7 @@ func (a *Answer) text() string {
 		return fmt.Sprintf("%v, disallows the use %q for %q", by, say.Cut(a.Use), say.Cut(a.Token))
 	}
 	d := a.Decision
-	d.Rule.Pattern, d.Group = say.Cut(d.Rule.Pattern), say.Cut(d.Group) // the file decides how long they are
+	d.Rule.Pattern, d.GroupToken = say.Cut(d.Rule.Pattern), say.Cut(d.GroupToken) // the file decides how long they are
 	said := d.String()
 	if d.Rule.Line > 0 && a.Agreement == nil {
 		said = strings.Replace(said, ": ", " of robots.txt: ", 1)

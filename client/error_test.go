@@ -37,7 +37,7 @@ func TestErrorTextIsSafeInALogLine(t *testing.T) {
 
 func TestDisallowedErrorNamesWhatACallerNeeds(t *testing.T) {
 	u := &url.URL{Scheme: "https", Host: "a.example", Path: "/x", User: url.UserPassword("me", "secret")}
-	rule := policy.Decision{Reason: policy.ReasonRule, Rule: policy.Rule{Pattern: "/x\n\x1b[31m" + strings.Repeat("y", 5000), Line: 7}, Group: "b\u202eot\x9b"}
+	rule := policy.Decision{Reason: policy.ReasonRule, Rule: policy.Rule{Pattern: "/x\n\x1b[31m" + strings.Repeat("y", 5000), Line: 7}, GroupToken: "b\u202eot\x9b"}
 	unreachable := policy.Decision{Reason: policy.ReasonUnreachable}
 	answer := func(d policy.Decision, err error) client.Answer {
 		return client.Answer{Decision: d, Token: "ExampleBot", Unreachable: err}

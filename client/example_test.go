@@ -377,7 +377,7 @@ func ExampleAnswer() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(answer.Token, "is bound by group", answer.Group)
+	fmt.Println(answer.Token, "is bound by group", answer.GroupToken)
 	fmt.Println("received within the last minute:", time.Since(answer.Received) < time.Minute)
 	// Output:
 	// ExampleBot is bound by group *

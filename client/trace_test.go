@@ -173,7 +173,7 @@ func TestDecidedIsToldWhyARequestIsAllowed(t *testing.T) {
 	if _, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/private/press/1")}); err != nil {
 		t.Fatal(err)
 	}
-	want := policy.Decision{Allowed: true, Reason: policy.ReasonRule, Rule: policy.Rule{Allow: true, Pattern: "/private/press", Line: 3}, Group: "*"}
+	want := policy.Decision{Allowed: true, Reason: policy.ReasonRule, Rule: policy.Rule{Allow: true, Pattern: "/private/press", Line: 3}, GroupToken: "*"}
 	if told.Decision != want || told.Target != "/private/press/1" || told.Token != "ExampleBot" {
 		t.Errorf("told %v of %q for %q, want %v", told.Decision, told.Target, told.Token, want)
 	}

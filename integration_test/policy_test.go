@@ -143,6 +143,7 @@ func TestCorpusInOtherForms(t *testing.T) {
 			}
 			got := p.text.Decide(f.Agents[0], target)
 			got.Rule.Line, want.Rule.Line = 0, 0
+			got.Rule.Pattern, want.Rule.Pattern = "", "" // in normal form, and as written
 			if got != want {
 				t.Errorf("%v: %s: got %v from the canonical text, want %v", dialect, f.ID, got, want)
 			}
@@ -281,6 +282,33 @@ func TestReportFacts(t *testing.T) {
 		}
 		if last != f.Last {
 			t.Errorf("%s: the last record is in line %d, want %d", f.ID, last, f.Last)
+		}
+	}
+}
+
+// TestYandexTester holds the Yandex dialect to what the robots.txt tester of Yandex Webmaster answered in July 2026.
+func TestYandexTester(t *testing.T) {
+	type observation struct {
+		fact
+		DecidedBy string `json:"decided_by"`
+		Rule      struct {
+			Line        int
+			Type, Value string
+		}
+	}
+	reasons := map[string]policy.Reason{
+		"rule_allow": policy.ReasonRule, "rule_disallow": policy.ReasonRule, "effective_empty_disallow": policy.ReasonRule,
+		"default_allow": policy.ReasonNoRule,
+	}
+	facts := vectors.Read[observation](t, "vectors/yandex-tester.jsonl", "observed")
+	if len(facts) != 73 {
+		t.Errorf("got %d observations, want 73", len(facts))
+	}
+	for _, f := range facts {
+		d := policy.Yandex.Parse(f.robots(t)).Decide(f.Agents[0], f.target(t))
+		if d.Allowed != f.Allowed || d.Reason != reasons[f.DecidedBy] || d.Rule.Line != f.Rule.Line ||
+			d.Rule.Pattern != f.Rule.Value || d.Rule.Line > 0 && d.Rule.Allow != (f.Rule.Type == "allow") {
+			t.Errorf("%s: %q: got %v (%+v), want allowed %v by %s, %+v\n%s", f.ID, f.URL, d, d.Rule, f.Allowed, f.DecidedBy, f.Rule, f.Robots)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // A Rule is one allow or disallow line (RFC 9309 §2.2.2).
 type Rule struct {
 	Allow   bool
-	Pattern string // in normal form, whose octets count (§2.2.2, percent-encoding)
+	Pattern string // as the file writes it
 	Line    int    // in the file, counted from 1
 }
 
@@ -39,9 +39,9 @@ type Decision struct {
 	// nothing; it states that everything is allowed. In the Original dialect it ends the search.
 	Rule Rule
 
-	// Group is the name of the group that decided, as the file writes it: "*" for the
+	// GroupToken is the name of the group that decided, as the file writes it: "*" for the
 	// default group. It is empty if no group applies.
-	Group string
+	GroupToken string
 }
 
 // String explains the decision in a few words, for people:
@@ -60,8 +60,8 @@ func (d Decision) String() string {
 	case d.Reason != 0:
 		verdict += ": " + d.Reason.String()
 	}
-	if d.Group != "" {
-		verdict += " (user-agent: " + d.Group + ")"
+	if d.GroupToken != "" {
+		verdict += " (user-agent: " + d.GroupToken + ")"
 	}
 	return printable(verdict)
 }

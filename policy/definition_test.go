@@ -60,7 +60,7 @@ const (
 		"%2F %2f %3A : %61 %7e ~ ? %3F %c3%a9 %E3 \u30c4 | % $ %24 %2A"
 )
 
-// file returns a file of one group, with or without an index, and its rules.
+// file returns a file of one group and its rules.
 func (w writer) file() (string, []policy.Rule) {
 	rules := []policy.Rule{{Pattern: "/page/item", Line: 2}}
 	file := "user-agent: *\n" + rules[0].String() + "\n"
@@ -120,6 +120,11 @@ func define(d policy.Dialect, rules []policy.Rule) (f definition) {
 	f.dialect = d
 	for _, r := range rules {
 		signs, octets := f.signs(r.Pattern, true)
+		for _, s := range signs {
+			if d == policy.Yandex && (s.any || s.end) { // which counts literal bytes alone
+				octets--
+			}
+		}
 		f.rules = append(f.rules, defined{r, signs, octets})
 		i := max(strings.LastIndexByte(r.Pattern, '/'), 0)
 		if d == policy.Google && r.Allow && strings.HasPrefix(r.Pattern[i:], "/index.htm") {

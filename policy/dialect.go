@@ -10,31 +10,43 @@ import (
 // A Dialect is how a family of crawlers reads robots.txt. The zero value is RFC9309, which
 // a new crawler should use. The others answer the question "what would that crawler make of
 // this file?". Whatever an engine does not document follows RFC 9309.
+//
+// Each rule of a dialect has a grade: documented by the engine, observed at its own software, or ours, where
+// neither says anything.
 type Dialect uint8
 
 const (
-	// RFC9309 is the Robots Exclusion Protocol as standardised in 2022.
+	// RFC9309 is the Robots Exclusion Protocol as standardised in 2022. Ours: product tokens may have digits;
+	// Crawl-delay counts in seconds, Request-rate as Seznam documents it.
 	RFC9309 Dialect = iota
 
-	// Google is the reading of Google's published parser. It accepts misspelt fields,
+	// Google is the reading of Google's published parser (github.com/google/robotstxt), whose verdicts and lines
+	// it has in every case tried: grade observed, all of it. It accepts misspelt fields,
 	// a missing colon and fields with a longer name. A product token ends at the first
 	// byte that is not a letter, "-" or "_". URLs are compared as given. Allowing
-	// index.html also allows its directory.
+	// index.html also allows its directory. Crawl-delay is ignored (documented).
 	Google
 
-	// Yandex ends a group at a blank line. It ignores rules past the 2,048th and rules
-	// longer than 1,024 characters. A user-agent line names every token that it contains. A
-	// file of more than 500 KiB permits everything.
+	// Yandex is the reading of the robots.txt tester of Yandex Webmaster. Where its documentation differs, the
+	// tester counts.
+	//
+	// Observed in July 2026: a blank line ends nothing; an empty Disallow is "Allow: /", and an empty Allow is
+	// nothing; a rule is as specific as it has literal bytes, neither "*" nor a final "$" counted, and allow wins a
+	// tie; a user-agent line of several words names another crawler; groups with the same name are combined.
+	//
+	// Documented by Yandex (2018 to 2026): a user-agent line names every token that it contains; crawlers whose names
+	// begin with Yandex fall back to Yandex; rules past the 2,048th, and those longer than 1,024 characters, do not
+	// count; a file of more than 500 KiB permits everything; Crawl-delay is ignored since 2018.
 	Yandex
 
-	// Bing differs from RFC 9309 in two points: bingbot falls back to msnbot, and
-	// Crawl-delay is a window of 1 to 30 seconds.
+	// Bing differs from RFC 9309 in two points: bingbot falls back to msnbot (documented by Bing in 2012), and
+	// Crawl-delay is a window of 1 to 30 seconds (documented in 2009 and 2012).
 	Bing
 
-	// Original is the protocol of 1994 with the Allow lines of the 1996 draft. Blank lines
-	// separate records. A user-agent line names every token that it contains, and only the
+	// Original is the protocol of 1994 with the Allow lines of the 1996 draft: grade documented, by these two
+	// texts. Blank lines separate records. A user-agent line names every token that it contains, and only the
 	// first such record counts. "*" and "$" in a path are ordinary. The first rule that fits
-	// decides.
+	// decides. Ours: a record without rules is none, and Crawl-delay is ignored.
 	Original
 )
 
@@ -53,16 +65,44 @@ type reading struct {
 
 	// Product tokens.
 	leading   bool   // a value names its leading letters, "-" and "_", nothing else
-	substring bool   // a value names every token that it contains
+	substring bool   // a value names every token that it contains,
+	words     bool   // but not if it has several words
 	family    string // tokens that begin so fall back to ...
 	fallback  string // ... this one before "*"
 
 	// Rules.
-	escape    escaping
-	literal   bool // "*" and "$" are ordinary, and the first rule in the file decides
-	indexHTML bool // allowing .../index.htm allows .../ as well
+	escape      escaping
+	literal     bool // "*" and "$" are ordinary, and the first rule in the file decides
+	indexHTML   bool // allowing .../index.htm allows .../ as well
+	emptyAllows bool // an empty Disallow is "Allow: /", and an empty Allow is nothing
+	signsFree   bool // "*" and a final "$" make a pattern no more specific
 
 	delay delayReading
+}
+
+// specificity returns how much the length of a pattern counts (§2.2.2). The pattern is in normal form.
+func specificity[S string | []byte](r *reading, pattern S) int {
+	n := len(pattern)
+	if !r.signsFree || n == 0 {
+		return n
+	}
+	for i := range len(pattern) {
+		if pattern[i] == '*' {
+			n--
+		}
+	}
+	if pattern[len(pattern)-1] == '$' {
+		n--
+	}
+	return n
+}
+
+// nothing returns a rule that changes nothing.
+func (r *reading) nothing() string {
+	if r.emptyAllows {
+		return "Allow:\n"
+	}
+	return "Disallow:\n"
 }
 
 // What a Crawl-delay line means.
@@ -85,8 +125,9 @@ var readings = [...]reading{
 		escape: escapeGoogle, indexHTML: true,
 	},
 	Yandex: {
-		name: "Yandex", lines: scan.RFC9309, blankEnds: true, oversizeOK: true, ruleLimit: 2048, ruleRunes: 1024,
-		substring: true, family: "yandex", fallback: "yandex", escape: escapeRFC,
+		name: "Yandex", lines: scan.RFC9309, oversizeOK: true, ruleLimit: 2048, ruleRunes: 1024,
+		substring: true, words: true, family: "yandex", fallback: "yandex", escape: escapeRFC,
+		emptyAllows: true, signsFree: true,
 	},
 	Bing: {
 		name: "Bing", lines: scan.RFC9309, family: "bingbot", fallback: "msnbot", escape: escapeRFC, delay: delayWindow,

@@ -3,7 +3,6 @@ package policy
 import (
 	"bytes"
 	"math/bits"
-	"unsafe"
 
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
@@ -65,27 +64,27 @@ var kinds = func() (t [256]kindSet) {
 	return t
 }()
 
-func kindsOf(s string) (set kindSet) {
-	for len(s) >= 8 {
-		set |= kinds[s[0]] | kinds[s[1]] | kinds[s[2]] | kinds[s[3]] | kinds[s[4]] | kinds[s[5]] | kinds[s[6]] | kinds[s[7]]
-		s = s[8:]
-	}
+func kindsOf[S string | []byte](s S) (set kindSet) {
 	for i := range len(s) {
 		set |= kinds[s[i]]
 	}
 	return set
 }
 
-// look reports whether a rule's value has special characters (RFC 9309 §2.2.3), and whether it
-// may differ from its normal form. Some of its bytes, whose kinds are in set, are of isChanged.
-func (e escaping) look(value []byte, set kindSet) (special, changes bool) {
-	if set&isChanged == isSpecial && bytes.IndexByte(value[:len(value)-1], '$') < 0 {
+// look reports whether the pattern of a rule has special characters (RFC 9309 §2.2.3), and whether it
+// may differ from its normal form.
+func (e escaping) look(pattern []byte) (special, changes bool) {
+	set := kindsOf(pattern)
+	switch {
+	case set&isChanged == 0:
+		return false, false
+	case set&isChanged == isSpecial && bytes.IndexByte(pattern[:len(pattern)-1], '$') < 0:
 		return true, false // nearly always
 	}
-	for i, c := range value {
+	for i, c := range pattern {
 		switch {
 		case kinds[c]&isChanged == 0:
-		case c == '*', c == '$' && i == len(value)-1:
+		case c == '*', c == '$' && i == len(pattern)-1:
 			special = true
 		case e == escapeGoogle && c != '%' && c < 0x80, e == escapeDecode && c == '$':
 		default:
@@ -95,11 +94,12 @@ func (e escaping) look(value []byte, set kindSet) (special, changes bool) {
 	return special, changes
 }
 
-func (e escaping) appendTarget(dst []byte, target string) []byte {
+// target returns the normal form of a target.
+func (e escaping) target(target string) string {
 	if e == escapeGoogle {
-		return append(dst, target...)
+		return target
 	}
-	return appendNormal(e, dst, target, true)
+	return string(appendNormal(e, nil, target, true))
 }
 
 // appendNormal appends the normal form of s, which is a target or else the value of a rule.
@@ -141,7 +141,7 @@ func appendNormal[S string | []byte](e escaping, dst []byte, s S, target bool) [
 // with targets: reserved bytes are decoded that are one with their escape. If plain, there is a
 // star for each such byte. Query tells whether the piece begins in the query; behind a "?" it is
 // there in any case, and behind a star it may be.
-func appendCompared(dst []byte, piece string, query, plain bool) []byte {
+func appendCompared[S string | []byte](dst []byte, piece S, query, plain bool) []byte {
 	for i := 0; i < len(piece); i++ {
 		c := piece[i]
 		switch c {
@@ -160,6 +160,11 @@ func appendCompared(dst []byte, piece string, query, plain bool) []byte {
 	return dst
 }
 
+// compared returns a piece of a pattern as it is compared, see appendCompared.
+func compared(piece string, query bool) string {
+	return string(appendCompared(nil, piece, query, false))
+}
+
 // isOne reports whether c is reserved (RFC 3986 §2.2) and one with its escape, in the
 // query or before it. "*" and "$" are special in a pattern unless they are escaped
 // (§2.2.3), and "#" ends a target and a line: they are compared escaped.
@@ -171,12 +176,6 @@ func isOne(c byte, query bool) bool {
 		return query
 	}
 	return false
-}
-
-// view returns b as a string without copying it. The string must be gone before
-// b changes; here it ends with the decision that needs it.
-func view(b []byte) string {
-	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
 // A key is the number of a kind of bytes that a target must have if the rule matches: as its

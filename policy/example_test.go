@@ -54,7 +54,7 @@ func ExampleDecision() {
 		fmt.Println(d)
 	}
 	d := p.Decide("badbot", "/")
-	fmt.Println(d.Reason == policy.ReasonRule, d.Rule.Line, d.Rule.Pattern, d.Group)
+	fmt.Println(d.Reason == policy.ReasonRule, d.Rule.Line, d.Rule.Pattern, d.GroupToken)
 	// Output:
 	// allowed by line 3: Allow: /search/about (user-agent: *)
 	// disallowed by line 7: Disallow: / (user-agent: BadBot)
@@ -90,7 +90,7 @@ func ExampleDialect() {
 	// Output:
 	// RFC9309  /private true  /tmp false
 	// Google   /private false /tmp false
-	// Yandex   /private true  /tmp true
+	// Yandex   /private true  /tmp false
 }
 
 func ExamplePolicy_Sitemaps() {
@@ -107,17 +107,6 @@ func ExampleGroup_Records() {
 		fmt.Println(r.Line, r.Value)
 	}
 	// Output: 2 search=yes, ai-train=no
-}
-
-// A rate that names no window holds all day, from minute 0 to 1440.
-func ExampleGroup_RequestRates() {
-	g := policy.Parse([]byte("User-agent: *\nRequest-rate: 100/15m\nRequest-rate: 1/10s 1800-0600\n")).Group("ExampleBot")
-	for r := range g.RequestRates() {
-		fmt.Printf("%d pages in %v, from minute %d to %d\n", r.Pages, r.Period, r.From, r.To)
-	}
-	// Output:
-	// 100 pages in 15m0s, from minute 0 to 1440
-	// 1 pages in 10s, from minute 1080 to 360
 }
 
 // A Reason distinguishes a refusal from a site that gave no answer.
@@ -173,11 +162,14 @@ func ExampleRecord() {
 	// 9 Sitemap https://www.example.com/sitemap.xml
 }
 
-// A rate comes to a delay between requests.
+// What Crawl-delay and Request-rate ask for depends on the time of the day.
 func ExampleRate() {
-	g := policy.Parse([]byte("User-agent: *\nRequest-rate: 4/1m\n")).Group("ExampleBot")
-	for r := range g.RequestRates() {
-		fmt.Println(r.Period / time.Duration(r.Pages))
+	r := policy.Parse([]byte("User-agent: *\nCrawl-delay: 2\nRequest-rate: 1/10s 0600-1800\n")).Group("ExampleBot").Rate()
+	for _, hour := range []int{3, 12} {
+		delay, until, _ := r.At(time.Date(2026, 11, 29, hour, 0, 0, 0, time.UTC))
+		fmt.Println(delay, until.Format(time.TimeOnly))
 	}
-	// Output: 15s
+	// Output:
+	// 2s 06:00:00
+	// 10s 18:00:00
 }

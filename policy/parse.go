@@ -2,12 +2,11 @@ package policy
 
 import (
 	"bytes"
-	"cmp"
-	"encoding/binary"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -15,38 +14,87 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
-// builder gathers what a file says, in the order of the file, for the compiler.
-type builder struct {
-	dialect Dialect
-	*reading
+const (
+	maxNormal  = 1 << 20     // bytes of all patterns in their normal form, which is up to three times as long
+	maxName    = 1<<12 - 1   // bytes of a name; no real product token is as long
+	maxRecords = 256 << 10   // bytes of all records; the largest real file known needs half of it
+	maxDelays  = 64 << 10    // bytes of records about delays beyond that: other records must not crowd them out
+	maxField   = 64          // bytes of a field name
+	octetBits  = 21          // of the length of a pattern
+	ruleBits   = 64 - 1 - 21 // of the index of a rule
+)
 
-	body    []byte // the file
-	extra   []byte // bytes of patterns whose normal form differs from the file
-	plain   []byte // scratch space of plainPattern
-	rules   []ruleLine
-	names   []nameLine
-	groups  []fileGroup
-	records recordWriter
-	lists   []nameList
+// Parse reads a robots.txt file as RFC 9309 specifies: it is RFC9309.Parse(data).
+func Parse(data []byte) *Policy { return RFC9309.Parse(data) }
+
+// Parse reads a robots.txt file as the dialect does. It cannot fail: lines that make no
+// sense are skipped (RFC 9309 §2.3.1.5). It reads at most 500 KiB (§2.5) and drops the line
+// that this limit cuts. The Policy does not retain data.
+//
+// Two kinds of files are judged whole. In the Yandex dialect, a file above 500 KiB permits
+// everything, as Unavailable does. A file whose rules take more than 1 MiB
+// percent-encoded disallows everything, as Unreachable does: no server sends one in good
+// faith. So no Policy takes 2 MiB.
+func (d Dialect) Parse(data []byte) *Policy {
+	r := d.reading()
+	if r.oversizeOK && len(data) > scan.Limit {
+		return Unavailable()
+	}
+	b := builders.Get().(*builder)
+	defer b.release()
+	b.dialect, b.reading = d, r
+	b.read(data)
+	return b.policy()
+}
+
+// builders keeps the memory of finished parses, so that a parse allocates little but the Policy. What a rare
+// huge file needed goes to the garbage collector.
+var builders = sync.Pool{New: func() any { return new(builder) }}
+
+// builder gathers what is kept of a file.
+type builder struct {
+	*reading
+	dialect Dialect
+	text    []byte
+	groups  []group
+	rules   []rule
+	names   []name
+	records []record
 
 	inAgents bool // the last line that counts was a user-agent line
 	inGroup  bool
-	counted  int // rules that are not empty
+	counted  int    // rules that are not empty
+	normal   int    // bytes of patterns in normal form
+	recorded int    // bytes of records
+	delays   int    // bytes of records about delays beyond maxRecords
+	first    uint32 // the first name of the group
+	list     span   // names: the last list that a record has ended
+
+	order []uint64 // of the rules of one group, see sortRules
+	moved []rule   // the same rules
+}
+
+// release gives the memory back, emptied.
+func (b *builder) release() {
+	*b = builder{
+		text: b.text[:0], groups: b.groups[:0], rules: b.rules[:0], names: b.names[:0], records: b.records[:0],
+		order: b.order[:0], moved: b.moved[:0],
+	}
+	builders.Put(b)
 }
 
 func (b *builder) read(data []byte) {
 	s := scan.New(b.lines, data)
-	b.body = s.Data
 	for s.Next() {
 		switch s.Kind {
 		case scan.UserAgent:
-			b.userAgent(&s)
+			b.userAgent(s.Value(), s.Number)
 		case scan.Allow:
-			b.rule(&s, ruleAllow)
+			b.ruleLine(s.Value(), s.Number, ruleAllow)
 		case scan.Disallow:
-			b.rule(&s, 0)
+			b.ruleLine(s.Value(), s.Number, 0)
 		case scan.Sitemap, scan.Record:
-			b.record(&s)
+			b.record(s.Field(), s.Value(), s.Number, s.Kind == scan.Sitemap)
 		case scan.Blank:
 			if b.blankEnds {
 				b.endGroup()
@@ -54,245 +102,248 @@ func (b *builder) read(data []byte) {
 		}
 	}
 	b.endGroup()
-	for _, l := range b.lists {
-		var names []byte
-		for _, n := range b.names[l.first:l.last] {
-			names = append(append(names, b.body[n.off:n.off+n.n]...), '\n')
-		}
-		b.records.addNames(int(l.line), cmp.Or(string(names), "\n"))
-	}
 }
 
 // userAgent begins a group, or adds a name to the one that has no rules yet.
 // Only rules part the two: other records must not end a group (§2.2.4).
-func (b *builder) userAgent(s *scan.Scanner) {
+func (b *builder) userAgent(value []byte, line int) {
 	if !b.inAgents {
 		b.endGroup()
-		b.groups = append(b.groups, fileGroup{
-			line: uint32(s.Number), first: uint32(len(b.rules)), firstName: uint32(len(b.names)),
-		})
+		n := uint32(len(b.rules))
+		b.groups = append(b.groups, group{uint32(line), span{n, n}})
+		b.first = uint32(len(b.names))
+		b.list = span{b.first, b.first}
 		b.inAgents, b.inGroup = true, true
 	}
-	value, at := s.Value(), s.ValueAt
+	at := len(b.text)
+	b.text = append(b.text, value...)
 	switch {
 	case namesAll(value):
 		b.name(at, 1)
 	case b.leading:
 		b.name(at, len(leadingToken(value)))
 	default:
+		if !b.words || !bytes.ContainsAny(value, " \t") {
+			b.name(at, len(wholeToken(value)))
+		}
 		b.name(at, len(value))
-		b.name(at, len(wholeToken(value)))
 	}
 }
 
 func (b *builder) name(at, n int) {
-	if n == 0 || n > maxName {
-		return
+	if n > 0 && n <= maxName {
+		b.names = append(b.names, name{span{uint32(at), uint32(at + n)}, uint32(len(b.groups) - 1)})
 	}
-	name := nameLine{off: uint32(at), n: uint32(n), group: uint32(len(b.groups) - 1)}
-	for i, c := range b.body[at : at+min(n, 8)] {
-		name.key |= uint64(ascii.Lower(c)) << (56 - 8*i)
-	}
-	b.names = append(b.names, name)
 }
 
 func (b *builder) endGroup() {
 	if b.inGroup {
-		g := &b.groups[len(b.groups)-1]
-		g.last = uint32(len(b.rules))
-		if b.needsRule && g.first == g.last {
-			b.names = b.names[:g.firstName]
+		last := len(b.groups) - 1
+		g := &b.groups[last]
+		g.rules.to = uint32(len(b.rules))
+		if b.needsRule && g.rules.len() == 0 {
+			for n := len(b.names); n > 0 && int(b.names[n-1].group) == last; n-- {
+				b.names = b.names[:n-1]
+			}
 		}
-		b.keepLists(g)
+		b.sortRules(b.rules[g.rules.from:])
 	}
 	b.inGroup, b.inAgents = false, false
 }
 
-// keepLists keeps the lists of a group that are not all of its names, which is rare.
-func (b *builder) keepLists(g *fileGroup) {
-	n := len(b.lists)
-	for n > 0 && b.lists[n-1].group == g.line {
-		n--
+// sortRules brings the rules of a group in the order in which they decide (§2.2.2): the most specific first, allow
+// before disallow, then as in the file.
+func (b *builder) sortRules(rules []rule) {
+	if b.literal || len(rules) < 2 {
+		return // the first in the file decides
 	}
-	part := b.lists[n:]
-	b.lists = b.lists[:n]
-	for _, l := range part { // of a group without names, none is kept
-		if l.first > g.firstName && int(l.last) <= len(b.names) || int(l.last) < len(b.names) {
-			b.lists = append(b.lists, l)
+	b.order, b.moved = b.order[:0], append(b.moved[:0], rules...)
+	for i, r := range rules {
+		specificity := specificity(b.reading, b.text[r.at:r.at+r.n])
+		key := uint64(1<<octetBits-1-specificity)<<(ruleBits+1) | uint64(i)
+		if r.flags&ruleAllow == 0 {
+			key |= 1 << ruleBits
 		}
+		b.order = append(b.order, key)
+	}
+	slices.Sort(b.order)
+	for i, key := range b.order {
+		rules[i] = b.moved[key&(1<<ruleBits-1)]
 	}
 }
 
-// listOf returns the names that a record which ends a list of names stands under.
-func (b *builder) listOf(g *fileGroup, line int) nameList {
-	l := nameList{line: uint32(line), group: g.line, first: g.firstName, last: uint32(len(b.names))}
-	if n := len(b.lists); n > 0 && b.lists[n-1].group == l.group {
-		if before := b.lists[n-1]; before.last < l.last {
-			l.first = before.last
-		} else {
-			l.first = before.first // no name has come since
-		}
-	}
-	return l
-}
-
-// rule adds a rule to the group; rules outside of groups are ignored (§2.2.2).
-func (b *builder) rule(s *scan.Scanner, flags uint8) {
+// ruleLine adds a rule to the group; rules outside of groups are ignored (§2.2.2).
+func (b *builder) ruleLine(value []byte, line int, flags uint8) {
 	if !b.inGroup {
 		return
 	}
 	b.inAgents = false
-	value := s.Value()
-	r := ruleLine{off: uint32(s.ValueAt), n: uint32(len(value)), line: uint32(s.Number), flags: flags}
-	second := min(2, len(value))
-	set := kindsOf(view(value[second:]))
-	r.rare = set.rarest()
-	if set |= kindsOf(view(value[:second])); set&isChanged != 0 {
-		b.special(&r, value, set)
-	}
-	if !b.counts(r, value) {
-		return
-	}
-	b.rules = append(b.rules, r)
-	if b.indexHTML && flags&ruleAllow != 0 {
-		b.index(r)
-	}
-}
-
-// special looks at a value that is not its own normal form, or has special characters. Set has the kinds of its bytes.
-func (b *builder) special(r *ruleLine, value []byte, set kindSet) {
-	special, changes := b.escape.look(value, set)
-	if special && !b.literal {
-		r.flags |= ruleWild
-		if value[0] == '*' {
-			r.rare = set.rarest()
-		}
-	}
-	if changes {
-		r.off, r.flags = uint32(len(b.extra)), r.flags|ruleExtra
-		b.extra = appendNormal(b.escape, b.extra, value, false)
-		r.n = uint32(len(b.extra)) - r.off
-		if b.escape == escapeRFC && len(b.plainPattern(*r)) < int(r.n) {
-			r.flags |= ruleTwofold | ruleWild
-		}
-	}
-}
-
-// counts reports whether a rule is within the limits of the dialect.
-func (b *builder) counts(r ruleLine, value []byte) bool {
-	if r.n > 0 {
+	if len(value) > 0 {
 		b.counted++
 	}
-	return (b.ruleLimit == 0 || b.counted <= b.ruleLimit) &&
-		(b.ruleRunes == 0 || len(value) <= b.ruleRunes || utf8.RuneCount(value) <= b.ruleRunes)
-}
-
-// index adds to an allow rule for .../index.htm, or whatever begins so, one for
-// exactly .../, which the same page answers.
-func (b *builder) index(r ruleLine) {
-	p := b.pattern(r)
-	slash := bytes.LastIndexByte(p, '/')
-	if slash < 0 || !bytes.HasPrefix(p[slash:], []byte("/index.htm")) {
+	if b.ruleLimit != 0 && b.counted > b.ruleLimit || b.ruleRunes != 0 && utf8.RuneCount(value) > b.ruleRunes {
 		return
 	}
-	off := len(b.extra)
-	b.extra = append(b.extra, p[:slash+1]...)
-	b.extra = append(b.extra, '$')
-	b.rules = append(b.rules, ruleLine{
-		off: uint32(off), n: uint32(len(b.extra) - off), line: r.line,
-		flags: ruleAllow | ruleWild | ruleDerived | ruleExtra,
-	})
-}
-
-func (b *builder) pattern(r ruleLine) []byte {
-	if r.flags&ruleExtra != 0 {
-		return b.extra[r.off : r.off+r.n]
+	switch {
+	case len(value) > 0 || !b.emptyAllows:
+		b.addRule(value, value, line, flags)
+	case flags == 0:
+		b.addRule(value, []byte("/"), line, ruleAllow|ruleRewritten)
 	}
-	return b.body[r.off : r.off+r.n]
+	if b.indexHTML && flags&ruleAllow != 0 {
+		b.addIndex(value, line)
+	}
 }
 
-// plainPattern returns the pattern of a rule with stars for escapes that are, or may be, one with
-// the byte they stand for. It holds until the next call.
-func (b *builder) plainPattern(r ruleLine) []byte {
-	b.plain = appendCompared(b.plain[:0], view(b.pattern(r)), false, true)
-	return b.plain
+// addIndex adds to an allow rule for .../index.htm, or whatever begins so, one for
+// exactly .../, which the same page answers.
+func (b *builder) addIndex(value []byte, line int) {
+	slash := bytes.LastIndexByte(value, '/')
+	if slash < 0 || !bytes.HasPrefix(value[slash:], []byte("/index.htm")) {
+		return
+	}
+	b.addRule(value, append(value[:slash+1:slash+1], '$'), line, ruleAllow|ruleRewritten|ruleDerived)
+}
+
+// addRule adds a rule whose pattern is written in one way and means another, perhaps.
+func (b *builder) addRule(written, pattern []byte, line int, flags uint8) {
+	r := rule{line: uint32(line), flags: flags}
+	special, changes := b.escape.look(pattern)
+	if changes {
+		r.flags |= ruleRewritten
+	}
+	if r.flags&ruleRewritten != 0 {
+		b.text = append(b.text, written...)
+		r.written = uint32(len(written))
+	}
+	r.at = uint32(len(b.text))
+	if changes {
+		b.text = appendNormal(b.escape, b.text, pattern, false)
+	} else {
+		b.text = append(b.text, pattern...)
+	}
+	r.n = uint32(len(b.text)) - r.at
+	b.normal += int(r.n)
+	sample := b.text[r.at:] // what of the pattern a target must have, with stars for what it may have
+	if special && !b.literal {
+		r.flags |= ruleWild
+	}
+	if changes && b.escape == escapeRFC {
+		if plain := appendCompared(nil, sample, false, true); len(plain) < len(sample) {
+			r.flags, sample = r.flags|ruleTwofold|ruleWild, plain
+		}
+	}
+	r.must = mustHave(sample, r.flags&ruleWild != 0)
+	b.rules = append(b.rules, r)
+}
+
+// mustHave returns what a target must have to match a pattern: the rarest of its bytes, or if they are all frequent,
+// its second byte at that place.
+func mustHave(pattern []byte, wild bool) key {
+	fixed := len(pattern) // bytes at the beginning that a target begins with
+	if wild {
+		pattern = bytes.TrimSuffix(pattern, []byte("$"))
+		if fixed = bytes.IndexByte(pattern, '*'); fixed < 0 {
+			fixed = len(pattern)
+		}
+	}
+	k := kindsOf(pattern[min(2, fixed):]).rarest()
+	if fixed >= 2 && k > kinds['u'].key() {
+		return kinds[pattern[1]].key()
+	}
+	return k | keyAnywhere
 }
 
 // record keeps any other record (§2.2.4). A Sitemap is for every crawler: it
 // stands in no group, wherever it stands.
-func (b *builder) record(s *scan.Scanner) {
-	group := 0
-	if b.inGroup && s.Kind != scan.Sitemap {
-		g := &b.groups[len(b.groups)-1]
-		group = int(g.line)
-		if d, ok := b.crawlDelay(s.Field(), s.Value()); ok {
-			// No site objects to the largest of several values.
-			g.delay, g.hasDelay = max(g.delay, d), true
-		}
-	}
-	if isFieldName(s.Field()) {
-		b.records.add(s.Number, group, s.Field(), s.Value())
-		if group > 0 && ascii.FoldEqual(s.Field(), "content-usage") {
-			b.lists = append(b.lists, b.listOf(&b.groups[len(b.groups)-1], s.Number))
-		}
-	}
-}
-
-// maxRecords bounds what one file's records take in memory, in bytes. Records past it are
-// dropped. The largest real file known needs half of it.
-const maxRecords = 256 << 10
-
-// maxField is how long a field name may be.
-const maxField = 64
-
-// recordWriter appends records to a stream. Each record begins with four varints: the
-// distances of line and group line from the record before, and the lengths of field and
-// value. The two texts follow.
-type recordWriter struct {
-	stream      []byte
-	line, group int    // of the last record
-	fields      uint8  // the union of fieldBit
-	names       string // of the last addNames
-}
-
-// fieldBit returns one of eight bits for a field name, in any case. Most files have no
-// record of the field that is asked for, and their bits say so without a search. The names
-// that real files use fall apart well.
-func fieldBit(length int, first byte) uint8 { return 1 << ((length + int(first|0x20)) & 7) }
-
-func (w *recordWriter) add(line, group int, field, value []byte) {
-	if !w.put(line, group, field, value) {
+func (b *builder) record(field, value []byte, line int, sitemap bool) {
+	if !isFieldName(field) {
 		return
 	}
-	w.fields |= fieldBit(len(field), field[0])
-	if field[0]|0x20 == 's' {
-		w.fields |= fieldBit(len("sitemap"), 's') // of which there are misspellings
+	r := record{line: uint32(line), field: uint8(len(field)), value: uint32(len(value))}
+	delay := isDelay(field)
+	if b.inGroup && !sitemap {
+		r.group = b.groups[len(b.groups)-1].line
+		r.names = b.listOf(field, delay)
 	}
+	if !b.hasRoom(len(field)+len(value)+recordSize, delay) {
+		return
+	}
+	r.at = uint32(len(b.text))
+	b.text = append(append(b.text, field...), value...)
+	b.records = append(b.records, r)
 }
 
-func (w *recordWriter) put(line, group int, field, value []byte) bool {
-	if len(w.stream)+len(field)+len(value)+4*binary.MaxVarintLen32 > maxRecords {
-		return false
+func (b *builder) hasRoom(n int, delay bool) bool {
+	if b.recorded+n <= maxRecords {
+		b.recorded += n
+		return true
 	}
-	w.stream = binary.AppendVarint(w.stream, int64(line-w.line)) // addNames begins at the top again
-	w.stream = binary.AppendVarint(w.stream, int64(group-w.group))
-	w.stream = binary.AppendUvarint(w.stream, uint64(len(field)))
-	w.stream = binary.AppendUvarint(w.stream, uint64(len(value)))
-	w.stream = append(append(w.stream, field...), value...)
-	w.line, w.group = line, group
-	return true
+	if delay && b.delays+n <= maxDelays {
+		b.delays += n
+		return true
+	}
+	return false
 }
 
-// addNames tells under which names the record of a line stands. It follows all records, has no
-// field, and an empty value if the names are those of the record told before.
-func (w *recordWriter) addNames(line int, names string) {
-	told := names
-	if names == w.names {
-		told = ""
+// isDelay reports whether a field says how fast a crawler may be. Such a record speaks to the names above it in its
+// group, as other parsers read it, and not to those that are added below.
+func isDelay(field []byte) bool {
+	return ascii.FoldEqual(field, "crawl-delay") || ascii.FoldEqual(field, "request-rate")
+}
+
+// listOf returns the names that a record in a group speaks to. An empty range stands for all.
+func (b *builder) listOf(field []byte, delay bool) span {
+	n := uint32(len(b.names))
+	switch {
+	case delay:
+		return span{b.first, n}
+	case ascii.FoldEqual(field, "content-usage"): // which ends the list of names (draft-ietf-aipref-attach)
+		if n > b.list.to {
+			b.list = span{b.list.to, n}
+		}
+		return b.list
 	}
-	if w.put(line, w.group, nil, []byte(told)) {
-		w.names = names
+	return span{}
+}
+
+// policy returns what was gathered. The Policy has its own memory.
+func (b *builder) policy() *Policy {
+	if len(b.names) == 0 && len(b.records) == 0 {
+		return &empty
 	}
+	if b.normal > maxNormal {
+		return &unreachable
+	}
+	p := &Policy{
+		text: string(b.text), groups: exactly(b.groups), rules: exactly(b.rules), names: exactly(b.names),
+		records: exactly(b.records), dialect: b.dialect,
+	}
+	p.sortNames()
+	p.star = p.find("*")
+	return p
+}
+
+// exactly returns a copy of s without room for more.
+func exactly[T any](s []T) []T {
+	if len(s) == 0 {
+		return nil
+	}
+	return append(make([]T, 0, len(s)), s...)
+}
+
+// sortNames sorts the names, without those that name their group twice.
+func (p *Policy) sortNames() {
+	order := make([]uint32, 0, len(p.names))
+	for i := range p.names {
+		order = append(order, uint32(i))
+	}
+	compare := func(a, b uint32) int { return ascii.FoldCompare(p.nameAt(a), p.nameAt(b)) }
+	slices.SortStableFunc(order, compare)
+	order = slices.CompactFunc(order, func(a, b uint32) bool {
+		return p.names[a].group == p.names[b].group && compare(a, b) == 0
+	})
+	p.sorted = exactly(order)
 }
 
 // isFieldName tells a field from prose and markup that happens to have a colon.
@@ -310,12 +361,12 @@ func isFieldName(field []byte) bool {
 	return true
 }
 
-// crawlDelay reads a record if it is a Crawl-delay that means something to the dialect.
-func (r *reading) crawlDelay(field, value []byte) (time.Duration, bool) {
-	if r.delay == delayIgnored || !ascii.FoldEqual(field, "crawl-delay") {
+// crawlDelay reads the value of a Crawl-delay, if it means something to the dialect.
+func (r *reading) crawlDelay(value string) (time.Duration, bool) {
+	if r.delay == delayIgnored {
 		return 0, false
 	}
-	d, ok := parseSeconds(string(value))
+	d, ok := parseSeconds(value)
 	if r.delay == delayWindow {
 		d = min(max(d, time.Second), 30*time.Second) // Bing's documented range
 	}

@@ -19,110 +19,89 @@
 //
 // Some crawlers read the same file differently; see [Dialect].
 //
-// The package knows nothing of HTTP, time or origins. A caller that received no file uses
+// The package knows nothing of HTTP or origins. A caller that received no file uses
 // [Unavailable] or [Unreachable] instead (§2.3.1). [Policy.Records] yields every other line
 // that has a field, such as Sitemap or Crawl-delay. None of them decides whether a target
 // may be fetched. Package page reads what pages say about their use.
 //
-// All types are safe for concurrent use. A Policy never changes its answers. It may write an index to
-// answer faster; Size counts that from the start. No file makes Parse fail or panic. Time and memory
-// grow in proportion to the size of the file.
+// All types are safe for concurrent use: nothing is written after Parse. No file makes Parse
+// fail or panic. Time and memory grow in proportion to the size of the file.
 package policy
 
 import (
 	"slices"
+	"sort"
 	"strings"
-	"unsafe"
 
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
-	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
-// Parse reads a robots.txt file as RFC 9309 specifies: it is RFC9309.Parse(data).
-func Parse(data []byte) *Policy { return RFC9309.Parse(data) }
-
-// Parse reads a robots.txt file as the dialect does. It cannot fail: lines that make no
-// sense are skipped (RFC 9309 §2.3.1.5). It reads at most 500 KiB (§2.5) and drops the line
-// that this limit cuts. The Policy does not retain data.
-//
-// Two kinds of files are judged whole. In the Yandex dialect, a file above 500 KiB permits
-// everything, as Unavailable does. A file whose rules take more than 1 MiB
-// percent-encoded, or more than 1,180 KiB with their index, disallows everything, as
-// Unreachable does: no server sends one in good faith.
-func (d Dialect) Parse(data []byte) *Policy {
-	r := d.reading()
-	if r.oversizeOK && len(data) > scan.Limit {
-		return Unavailable()
-	}
-	c := compilers.Get().(*compiler)
-	c.dialect, c.reading = d, r
-	c.read(data)
-	p := c.compile()
-	c.release()
-	return p
+// A Policy is what one robots.txt file permits. It must not be copied. The zero Policy has no
+// groups and allows everything. A nil *Policy stands for a file that was never read; it
+// decides as Unreachable does.
+type Policy struct {
+	text    string   // names, patterns and records, end to end
+	groups  []group  // in the order of the file
+	rules   []rule   // of one group after the other, in the order in which they decide
+	names   []name   // in the order of the file
+	sorted  []uint32 // indexes of names, in folded order, then in that of the file
+	star    span     // of sorted: the names "*"
+	records []record // in the order of the file
+	dialect Dialect
+	reason  Reason // of a policy without a file
 }
 
-// Decide reports whether the crawler with the product token may access the target, and why.
-// It is Group(token).Decide(target).
-func (p *Policy) Decide(token, target string) Decision {
-	return p.Group(token).Decide(target)
+// span is a range, from inclusive to exclusive.
+type span struct{ from, to uint32 }
+
+func (s span) len() uint32 { return s.to - s.from }
+
+// group is a group of the file, before those of one name are combined (§2.2.1).
+type group struct {
+	line  uint32 // of its first user-agent line
+	rules span   // of Policy.rules
 }
 
-// Group returns the group that a crawler must obey (RFC 9309 §2.2.1). It is the first of
-// these that the file has: a group for the product token, a group for one of the fallbacks
-// in their order, the default group "*". If the file has none of them, the group has no
-// rules. Tokens compare without regard to case. Groups with the same token are combined.
-// The default group is never added to a named one.
-//
-// The Google dialect compares letters, "-" and "_" only. In the Bing dialect, bingbot falls
-// back to msnbot. In the Yandex dialect, every token that begins with Yandex falls back to
-// Yandex.
-func (p *Policy) Group(token string, fallbacks ...string) Group {
-	switch {
-	case p == nil:
-		return Group{p: &unreachable}
-	case p.names == 0:
-		return Group{p: p}
-	case p.names == 1 && p.star == 1: // as in most files
-		return Group{p, p.star}
-	case p.names <= fewNames || len(fallbacks) > 0:
-		return Group{p, p.search(token, fallbacks)}
-	}
-	f := p.memo.Load()
-	if f != nil && f.token == token {
-		return Group{p, f.name}
-	}
-	name := p.search(token, nil)
-	if f == nil && token != "" && len(token) <= maxToken {
-		// If another goroutine was first, its token stays: the slot never changes again.
-		p.memo.CompareAndSwap(nil, &found{strings.Clone(token), name}) // token may be part of a header
-	}
-	return Group{p, name}
+// name is a user-agent line, or the product token in it.
+type name struct {
+	text  span
+	group uint32 // index in Policy.groups
+}
+
+// rule is an allow or disallow line. It has no pointers, for a garbage collector that meets
+// millions of them.
+type rule struct {
+	at      uint32 // where the compared form of its pattern begins in Policy.text
+	n       uint32 // bytes of that
+	written uint32 // bytes of the pattern as written, which stands before at; if ruleRewritten
+	line    uint32
+	must    key // what a target must have
+	flags   uint8
 }
 
 const (
-	fewNames = 8  // searching so few is as fast as remembering
-	maxToken = 32 // longest token remembered, in bytes: callers may pass untrusted input
+	ruleAllow     = 1 << iota
+	ruleWild      // "*" or a final "$" in the pattern is special
+	ruleTwofold   // has escapes that are one with what they stand for; then ruleWild is set too
+	ruleRewritten // the compared form is not as written
+	ruleDerived   // stands in no line of its own (Google's index.html)
 )
 
-// search returns the name of the group that a crawler must obey, counted from 1, or 0.
-func (p *Policy) search(token string, fallbacks []string) uint32 {
-	name := p.find(token)
-	for i := 0; name == 0 && i < len(fallbacks); i++ {
-		name = p.find(fallbacks[i])
-	}
-	// The caller's fallbacks come first: it has chosen them, and the dialect only assumes.
-	if r := p.dialect.reading(); name == 0 && r.family != "" {
-		isMember := func(t string) bool { return ascii.FoldPrefix(t, r.family) }
-		if isMember(token) || slices.ContainsFunc(fallbacks, isMember) {
-			name = p.find(r.fallback)
-		}
-	}
-	if name == 0 {
-		name = p.star
-	}
-	return name
-}
+// Policies that many origins share.
+var (
+	empty       = Policy{}
+	unavailable = Policy{reason: ReasonUnavailable}
+	unreachable = Policy{reason: ReasonUnreachable}
+)
+
+// Unavailable returns the policy of a site without robots.txt. It allows everything (RFC
+// 9309 §2.3.1.3).
+func Unavailable() *Policy { return &unavailable }
+
+// Unreachable returns the policy of a site whose robots.txt could not be fetched because of
+// an error of the server or the network. It disallows everything but /robots.txt itself
+// (RFC 9309 §2.3.1.4).
+func Unreachable() *Policy { return &unreachable }
 
 // Reason returns ReasonUnavailable or ReasonUnreachable if there was no file to read (RFC
 // 9309 §2.3.1), otherwise 0.
@@ -134,132 +113,170 @@ func (p *Policy) Reason() Reason {
 }
 
 // Size estimates the memory that p retains, in bytes, closely enough to bound a cache.
-// Shared policies report 0.
+// Policies that many origins share report 0.
 func (p *Policy) Size() int {
 	if p == nil || p == &empty || p == &unavailable || p == &unreachable {
 		return 0
 	}
-	const page = 8 << 10                             // the unit in which the allocator hands out what is large,
-	const unit = 16                                  // and what is small
-	words := (4*cap(p.tab) + unit - 1) &^ (unit - 1) // in which text lies as well
-	if words > 4*page {
-		words = (words + page - 1) &^ (page - 1)
+	sizes := []int{
+		policySize, len(p.text), groupSize * cap(p.groups), ruleSize * cap(p.rules), nameSize * cap(p.names),
+		4 * cap(p.sorted), recordSize * cap(p.records),
 	}
-	size := (int(unsafe.Sizeof(*p))+unit-1)&^(unit-1) + words
-	if p.names > fewNames {
-		size += int(unsafe.Sizeof(found{})) + 16 // the memo, which fills with the first question
+	total := 0
+	for _, n := range sizes {
+		total += allocated(n)
 	}
-	return size
+	return total
+}
+
+// What the types take on a 64-bit machine; a test compares them.
+const (
+	policySize = 160
+	groupSize  = 12
+	nameSize   = 12
+	ruleSize   = 20
+	recordSize = 28
+)
+
+// allocated is what the allocator takes for n bytes: small sizes have classes an eighth apart, and large ones
+// whole pages.
+func allocated(n int) int {
+	const page = 8 << 10
+	switch {
+	case n > 4*page:
+		return (n + page - 1) &^ (page - 1)
+	case n > 256:
+		n += n / 16
+	}
+	return (n + 15) &^ 15
 }
 
 // A Group is what one crawler must obey. It is a view into a Policy, cheap to copy and safe
 // for concurrent use. The zero Group has no rules and allows everything.
 type Group struct {
-	p    *Policy
-	name uint32 // counted from 1; 0: no group applies
+	p     *Policy
+	names span // of p.sorted; empty if no group applies
+}
+
+// Decide reports whether the crawler with the product token may access the target, and why.
+// It is Group(token).Decide(target).
+func (p *Policy) Decide(token, target string) Decision { return p.Group(token).Decide(target) }
+
+// Group returns the group that a crawler must obey (RFC 9309 §2.2.1). It is the first of
+// these that the file has: a group for the product token, a group for one of the fallbacks
+// in their order, the default group "*". If the file has none of them, the group has no
+// rules. Tokens compare without regard to case. Groups with the same token are combined.
+// The default group is never added to a named one.
+//
+// The Google dialect compares letters, "-" and "_" only. In the Bing dialect, bingbot falls
+// back to msnbot. In the Yandex dialect, every token that begins with Yandex falls back to
+// Yandex.
+func (p *Policy) Group(token string, fallbacks ...string) Group {
+	if p == nil {
+		return Group{p: &unreachable}
+	}
+	if len(p.sorted) == int(p.star.len()) { // no other name, as in most files
+		return Group{p, p.star}
+	}
+	for _, t := range append([]string{token}, fallbacks...) {
+		if found := p.find(t); found.len() > 0 {
+			return Group{p, found}
+		}
+	}
+	// The caller's fallbacks come first: it has chosen them, and the dialect only assumes.
+	r := p.dialect.reading()
+	isMember := func(t string) bool { return ascii.FoldPrefix(t, r.family) }
+	if r.family != "" && (isMember(token) || slices.ContainsFunc(fallbacks, isMember)) {
+		if found := p.find(r.fallback); found.len() > 0 {
+			return Group{p, found}
+		}
+	}
+	return Group{p, p.star}
+}
+
+// find returns the names that stand for token.
+func (p *Policy) find(token string) (found span) {
+	r := p.dialect.reading()
+	// The empty token is part of every name, and "*" asks for the default group.
+	parts := r.substring && token != "" && token != "*"
+	if parts && r.firstRecord {
+		return p.findPart(token)
+	}
+	i, ok := sort.Find(len(p.sorted), func(i int) int { return ascii.FoldCompare(token, p.nameAt(p.sorted[i])) })
+	switch {
+	case ok:
+		found = p.sameName(uint32(i))
+	case parts:
+		return p.findPart(token)
+	}
+	if r.firstRecord && found.len() > 1 {
+		found.to = found.from + 1
+	}
+	return found
+}
+
+// sameName returns the names that are equal to the one at from, the first of them.
+func (p *Policy) sameName(from uint32) span {
+	to, text := from+1, p.nameAt(p.sorted[from])
+	for int(to) < len(p.sorted) && ascii.FoldEqual(text, p.nameAt(p.sorted[to])) {
+		to++
+	}
+	return span{from, to}
+}
+
+// findPart returns the names that contain token, of which the first stands first in the file. In Yandex' reading a
+// name of several words is another name.
+func (p *Policy) findPart(token string) span {
+	r := p.dialect.reading()
+	for i, n := range p.names {
+		text := p.text[n.text.from:n.text.to]
+		if !foldContains(text, token) || r.words && strings.ContainsAny(text, " \t") {
+			continue
+		}
+		at, _ := sort.Find(len(p.sorted), func(j int) int { return ascii.FoldCompare(text, p.nameAt(p.sorted[j])) })
+		found := p.sameName(uint32(at))
+		if r.firstRecord {
+			for found.from < found.to && p.sorted[found.from] != uint32(i) {
+				found.from++
+			}
+			found.to = min(found.to, found.from+1)
+		}
+		return found
+	}
+	return span{}
+}
+
+func (p *Policy) nameAt(i uint32) string {
+	text := p.names[i].text
+	return p.text[text.from:text.to]
 }
 
 // Token returns the product token of the group as the file writes it. It is "*" for the
 // default group and "" if no group applies.
 func (g Group) Token() string {
-	if g.p == nil || g.name == 0 {
+	if g.names.len() == 0 {
 		return ""
 	}
-	return g.p.nameAt(g.name - 1)
+	return g.p.nameAt(g.p.sorted[g.names.from])
 }
 
-// Decide reports whether the target may be accessed, and by which rule.
-//
-// The target is path and query as they are sent (RFC 9112 §3.2), without fragment. An empty
-// target means "/". A missing slash in front is added. Scheme and authority of an absolute
-// URL are ignored.
-//
-// A byte and its escape are the same (§2.2.2), except where the byte separates: "/" in the
-// path is not %2F, and the "?" that begins the query is not %3F. A rule such as "/*%2Fa"
-// matches a "%2F" in the path and in the query. The Google dialect compares as written. The
-// Original dialect distinguishes %2F from "/" everywhere.
-//
-// Dot segments and double slashes are compared as written: "//private" and "/a/../private" are
-// not "/private", though servers may serve one for the other.
-//
-// The rule with the most octets decides, then allow before disallow, then the rule further
-// up (§2.2.2). In the Original dialect the first rule that matches decides, and one with an
-// empty pattern allows what none above it matches. The target "/robots.txt" is always allowed,
-// also with letters percent-encoded if the dialect decodes them. With a query it is another
-// resource, and rules apply.
-//
-// For a target that begins with a slash and has at most 8 KiB, Decide takes memory from pools only: for
-// the normal form, to write the index of a large group, and for a table of a long target that many
-// wildcards search. Its time grows with the length of the target, hardly
-// with the number of rules: the first questions about a large group try its rules one by one, and
-// the twentieth writes the index, in a quarter of a microsecond for each rule. Bound the length of
-// a target that is untrusted, as package client does.
-func (g Group) Decide(target string) (d Decision) {
-	at, reason := g.lookup(target)
-	d.Reason, d.Allowed = reason, reason != ReasonUnreachable
-	if at.block == 0 {
-		return d
+// parts returns the groups of the file that g combines.
+func (g Group) parts() []group {
+	if g.p == nil {
+		return nil
 	}
-	d.Group = g.p.nameAt(g.name - 1)
-	if at.rule == none {
-		return d
+	parts := make([]group, 0, g.names.len())
+	for _, i := range g.p.sorted[g.names.from:g.names.to] {
+		parts = append(parts, g.p.groups[g.p.names[i].group])
 	}
-	h := block{g.p, at.block}.at(at.rule)
-	d.Rule = h.asRule()
-	if h.octets() > 0 { // a rule with an empty pattern matches nothing
-		d.Reason, d.Allowed = ReasonRule, d.Rule.Allow
-	}
-	return d
+	return parts
 }
 
-// place is where the rule that decides stands: its block in the policy, 0 if no group
-// applies, and its index there, or none. It is passed around because a Decision is too
-// large to copy often.
-type place struct{ block, rule uint32 }
-
-// lookup brings the target to its normal form and finds the rule that decides.
-func (g Group) lookup(target string) (place, Reason) {
-	if target == "" || target[0] != '/' {
-		target = originForm(target)
-	}
-	if g.name == 0 {
-		if r := g.p.Reason(); r == ReasonUnavailable || r == ReasonUnreachable && !isRobots(target) {
-			return place{}, r
-		}
-		return place{}, ReasonNoRule
-	}
-	seen, word := target, g.p.blockWord(g.name)
-	if b := (block{g.p, word.pos()}); !word.isList() { // nearly always
-		if b.misses(target) {
-			return place{b.pos, none}, ReasonNoRule
-		}
-		seen = b.size().seen(target)
-	}
-	all := kindsOf(seen)
-	if all&isChanged != 0 {
-		if escape := g.p.dialect.reading().escape; escape != escapeGoogle {
-			return g.lookupChanged(escape, target), ReasonNoRule
-		}
-	}
-	return g.lookupNormal(target, all), ReasonNoRule
-}
-
-// isRobots reports whether the RFC 9309 dialect takes a target for robots.
-func isRobots(target string) bool {
-	var buf [9 * len(robots)]byte
-	return len(target) <= 3*len(robots) && view(escapeRFC.appendTarget(buf[:0], target)) == robots
-}
-
-// lookupChanged is for targets that are not in normal form.
-func (g Group) lookupChanged(e escaping, target string) place {
-	buf := buffers.Get().(*[3 * 8 << 10]byte)
-	defer buffers.Put(buf)
-	target = view(e.appendTarget(buf[:0], target))
-	return g.lookupNormal(target, kindsOf(target))
-}
-
-// originForm adds a missing slash in front of a target (RFC 9112 §3.2.1).
+// originForm adds a missing slash in front of a target (RFC 9112 §3.2.1), and leaves out scheme and authority.
 func originForm(target string) string {
+	if target != "" && target[0] == '/' {
+		return target
+	}
 	if scheme := strings.Index(target, "://"); scheme > 0 && strings.IndexAny(target, "/?") > scheme {
 		target = target[scheme+len("://"):]
 		path := strings.IndexAny(target, "/?")
@@ -272,38 +289,4 @@ func originForm(target string) string {
 		return "/" + target
 	}
 	return target
-}
-
-// lookupNormal takes a target in normal form, as far as it matters, and the kinds of its bytes.
-func (g Group) lookupNormal(target string, all kindSet) place {
-	if target == robots {
-		return place{}
-	}
-	var e effort
-	q := newQuestion(target, all, &e)
-	var at place
-	if word := g.p.blockWord(g.name); word.isList() {
-		at = g.findInAny(&q)
-	} else {
-		at = place{word.pos(), block{g.p, word.pos()}.find(&q)}
-	}
-	e.done()
-	return at
-}
-
-// findInAny returns the rule that decides in combined groups (§2.2.1) whose rules are too many
-// to be copied: see compiler.combine.
-func (g Group) findInAny(q *question) place {
-	var best hit
-	list := g.p.tab[g.p.blockWord(g.name).pos():]
-	for _, pos := range list[1 : 1+list[0]] {
-		b := block{g.p, pos}
-		if i := b.find(q); i != none && b.at(i).precedes(best) {
-			best = b.at(i)
-		}
-	}
-	if !best.found() {
-		return place{list[1], none} // the first block of the list
-	}
-	return place{best.pos, best.rule}
 }

@@ -1,9 +1,9 @@
 package policy
 
 import (
-	"iter"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,60 +11,150 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
-// A Rate is a Request-rate record: so many pages in a period. RFC 9309 leaves room for the
-// record (§2.2.4), Seznam documents it.
+// A Rate is how often a site wants to be asked: the distance between two requests, at each time of the day. The zero
+// Rate asks for nothing.
 type Rate struct {
-	Pages  int64         // at least 1
-	Period time.Duration // above zero
+	delay   time.Duration // at all times
+	stated  bool          // there is such a delay
+	windows []window
+}
 
-	// The rate holds every day from minute From until before minute To, counted from
-	// midnight UTC. If To is less than From, it holds beyond midnight. From 0 to 1440 is
-	// the whole day.
-	From, To int
+// window is a Request-rate that holds every day from one minute after midnight UTC until before another. If it ends
+// before it starts, it goes on after midnight.
+type window struct {
+	delay    time.Duration
+	from, to int
 }
 
 const (
 	day          = 24 * time.Hour
 	minutesOfDay = 24 * 60
 
-	maxRates = 32 // records of one group that are read: each costs its readers time for every turn
+	maxRates = 32 // Request-rate records of one group that are read: each costs its readers time for every turn
 )
 
-// RequestRates yields the Request-rate records of the group, in the order of the file. Of
-// several that hold at the same time, a crawler should keep the slowest. Records that are
-// not in Seznam's form are left out. Only the first 32 records are read. It yields none in the
-// dialects other than RFC9309: their engines ignore the record.
-func (g Group) RequestRates() iter.Seq[Rate] {
-	return func(yield func(Rate) bool) {
-		n := 0
-		for record := range g.Records("request-rate") {
-			if n++; n > maxRates || g.p.dialect != RFC9309 {
-				return
-			}
-			if r, ok := parseRate(record.Value); ok && !yield(r) {
-				return
-			}
+// CrawlDelay returns how long the site asks a crawler to wait between requests. If the group
+// has several values, the largest counts. Values that are not plain non-negative decimals do
+// not count. If no value counts, CrawlDelay reports false. It always does in the dialects
+// that ignore the record (Google, Yandex, Original). In the Bing dialect the value is a
+// window of 1 to 30 seconds for one request. A value beyond the range of a Duration becomes
+// the largest Duration.
+//
+// A Crawl-delay speaks to the names that stand above it in its group, as other parsers read it.
+//
+// Nothing in this package waits.
+func (g Group) CrawlDelay() (time.Duration, bool) {
+	var longest time.Duration
+	found := false
+	for r := range g.Records("crawl-delay") {
+		if d, ok := g.p.dialect.reading().crawlDelay(r.Value); ok && g.isNamed(r.names) {
+			longest, found = max(longest, d), true
 		}
 	}
+	return longest, found
+}
+
+// isNamed reports whether a name of g is in a list, as Record.Under does. The names of g stand in the order of the
+// file; a list begins with its group.
+func (g Group) isNamed(list span) bool {
+	names := g.p.sorted[g.names.from:g.names.to]
+	i, _ := slices.BinarySearch(names, list.from)
+	return i < len(names) && names[i] < list.to
+}
+
+// Rate returns what Crawl-delay (see CrawlDelay) and Request-rate ask for. RFC 9309 leaves room for the records
+// (§2.2.4), Seznam documents Request-rate: "1/10s" is one page in ten seconds, and "1/10s 1800-1900" is that from 18:00
+// to 19:00 UTC. Records that are not in Seznam's form are left out. Only the first 32 Request-rate records are read,
+// and none in the dialects other than RFC9309: their engines ignore them.
+//
+// A Rate does not retain the Policy.
+func (g Group) Rate() Rate {
+	var a Rate
+	a.delay, a.stated = g.CrawlDelay()
+	if g.p == nil || g.p.dialect != RFC9309 {
+		return a
+	}
+	n := 0
+	for r := range g.Records("request-rate") {
+		if !g.isNamed(r.names) {
+			continue
+		}
+		if n++; n > maxRates {
+			break
+		}
+		w, ok := parseRate(r.Value)
+		switch {
+		case !ok:
+		case w.from == 0 && w.to == minutesOfDay:
+			a.delay, a.stated = max(a.delay, w.delay), true
+		default:
+			a.windows = append(a.windows, w)
+		}
+	}
+	return a
+}
+
+// At returns the delay between requests at time t, and when it may change: the zero Time if never. If several records
+// hold, the largest delay counts: too polite a crawler hurts no site. It reports false if no record holds.
+func (a Rate) At(t time.Time) (delay time.Duration, until time.Time, ok bool) {
+	delay, ok = a.delay, a.stated
+	for _, w := range a.windows {
+		if w.holds(t) {
+			delay, ok = max(delay, w.delay), true
+		}
+		if change := w.change(t); until.IsZero() || change.Before(until) {
+			until = change
+		}
+	}
+	return delay, until, ok
+}
+
+// IsZero reports whether a asks for nothing at any time.
+func (a Rate) IsZero() bool { return !a.stated && len(a.windows) == 0 }
+
+func (w window) holds(t time.Time) bool {
+	utc := t.UTC()
+	minute := utc.Hour()*60 + utc.Minute()
+	if w.from < w.to {
+		return w.from <= minute && minute < w.to
+	}
+	return minute >= w.from || minute < w.to
+}
+
+// change returns the next edge of the window after t.
+func (w window) change(t time.Time) time.Time {
+	next := t.Add(2 * day)
+	midnight := t.Truncate(day)                                                              // in UTC
+	for _, minute := range []int{w.from, w.to, w.from + minutesOfDay, w.to + minutesOfDay} { // today, tomorrow
+		if edge := midnight.Add(time.Duration(minute) * time.Minute); edge.After(t) && edge.Before(next) {
+			next = edge
+		}
+	}
+	return next
 }
 
 // parseRate reads pages "/" period and perhaps a window "hhmm-hhmm". The period is in s, m,
 // h or d; without a unit, as in most files, in seconds.
-func parseRate(value string) (r Rate, ok bool) {
-	pages, rest, found := strings.Cut(value, "/")
+func parseRate(value string) (w window, ok bool) {
+	count, rest, found := strings.Cut(value, "/")
 	fields := strings.Fields(rest)
 	if !found || len(fields) == 0 || len(fields) > 2 {
-		return Rate{}, false
+		return window{}, false
 	}
-	r.To = minutesOfDay
-	var okPages, okPeriod bool
-	r.Pages, okPages = parseCount(strings.TrimSpace(pages))
-	r.Period, okPeriod = parsePeriod(fields[0])
-	ok = okPages && okPeriod
-	if ok && len(fields) == 2 {
-		r.From, r.To, ok = parseWindow(fields[1])
+	pages, okPages := parseCount(strings.TrimSpace(count))
+	period, okPeriod := parsePeriod(fields[0])
+	if !okPages || !okPeriod {
+		return window{}, false
 	}
-	return r, ok
+	w = window{delay: period / time.Duration(pages), to: minutesOfDay}
+	if period%time.Duration(pages) != 0 {
+		w.delay++ // no period sees one page more
+	}
+	ok = true
+	if len(fields) == 2 {
+		w.from, w.to, ok = parseWindow(fields[1])
+	}
+	return w, ok
 }
 
 // parsePeriod reads "10", "10s", "15m", "1h" or "1d".

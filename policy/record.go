@@ -1,11 +1,9 @@
 package policy
 
 import (
-	"cmp"
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
@@ -16,21 +14,22 @@ import (
 type Record struct {
 	Field, Value string // as the file writes them, without comment and outer white space
 	Line         int    // counted from 1
-	Group        int    // the line at which its group begins, or 0 outside of groups
+	GroupLine    int    // the line at which its group begins, or 0 outside of groups
 
-	names string // see Under
+	names span // of those in p, see Under; empty: all
+	p     *Policy
 }
 
-// Under reports whether the record stands under a user-agent line for the token. A
-// Content-Usage record ends the list of names above it (draft-ietf-aipref-attach), although
-// RFC 9309 reads the names below it into the same group (§2.2.4). A record of any other field
-// stands under all names of its group.
+// Under reports whether the record speaks to a token. A Content-Usage record ends the list of names above it
+// (draft-ietf-aipref-attach), although RFC 9309 reads the names below it into the same group (§2.2.4). A Crawl-delay
+// or Request-rate speaks to the names above it in its group. A record of any other field speaks to all names of
+// its group.
 func (r Record) Under(token string) bool {
-	if r.names == "" {
+	if r.names.len() == 0 {
 		return true
 	}
-	for name := range strings.SplitSeq(r.names, "\n") {
-		if ascii.FoldEqual(name, token) {
+	for i := r.names.from; i < r.names.to; i++ {
+		if ascii.FoldEqual(r.p.nameAt(i), token) {
 			return true
 		}
 	}
@@ -70,38 +69,22 @@ var known = [...]struct{ name, source string }{
 	{"AllowAITraining", "draft-canel-robots-ai-control-00, expired"},
 }
 
-// recordReader reads what recordWriter wrote.
-type recordReader struct {
-	stream string
-	rec    Record
+// record is how a Policy keeps a Record.
+type record struct {
+	at    uint32 // of the field in Policy.text; the value follows
+	value uint32 // bytes of the value
+	line  uint32
+	group uint32 // GroupLine
+	names span   // of Policy.names, see Record.Under
+	field uint8  // bytes of the field
 }
 
-func (r *recordReader) next() bool { return r.stream != "" && r.read() && r.rec.Field != "" }
-
-// read reads a record, or what addNames has written. The stream is ours, so it is not checked.
-func (r *recordReader) read() bool {
-	r.rec.Line += r.varint()
-	r.rec.Group += r.varint() // a record after the groups goes back to 0
-	field, value := int(r.uvarint()), int(r.uvarint())
-	r.rec.Field, r.stream = r.stream[:field], r.stream[field:]
-	r.rec.Value, r.stream = r.stream[:value], r.stream[value:]
-	return true
-}
-
-// varint reads a signed number (zigzag).
-func (r *recordReader) varint() int {
-	v := r.uvarint()
-	return int(v>>1) ^ -int(v&1)
-}
-
-func (r *recordReader) uvarint() (v uint64) {
-	for shift := 0; ; shift += 7 {
-		c := r.stream[0]
-		r.stream = r.stream[1:]
-		v |= uint64(c&0x7F) << shift
-		if c < 0x80 {
-			return v
-		}
+func (p *Policy) recordAt(i int) Record {
+	r := &p.records[i]
+	value := r.at + uint32(r.field)
+	return Record{
+		Field: p.text[r.at:value], Value: p.text[value : value+r.value], Line: int(r.line), GroupLine: int(r.group),
+		names: r.names, p: p,
 	}
 }
 
@@ -111,86 +94,44 @@ func (r *recordReader) uvarint() (v uint64) {
 // A field name is a letter and up to 63 more letters, digits, "-", "_", "." or spaces. At
 // most 256 KiB of a file's records are kept.
 func (p *Policy) Records(field string) iter.Seq[Record] {
-	return func(yield func(Record) bool) { p.eachRecord(field, nil, yield) } // inlined, it takes no memory
-}
-
-// HasRecord reports whether the file has a record with one of the field names, in any case.
-// It takes no memory, and hardly any time for fields that the file does not have.
-func (p *Policy) HasRecord(fields ...string) bool {
-	for _, field := range fields {
-		if !p.mayHold(field) {
-			continue
+	return func(yield func(Record) bool) {
+		if p == nil {
+			return
 		}
-		for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
-			if field == "" || p.isField(r.rec.Field, field) {
-				return true
+		for i := range p.records {
+			if r := p.recordAt(i); (field == "" || p.isField(r.Field, field)) && !yield(r) {
+				return
 			}
 		}
 	}
-	return false
 }
 
-// mayHold reports whether the file may have records with the given field name, or any if
-// that is empty.
-func (p *Policy) mayHold(field string) bool {
-	return p != nil && (field == "" && p.fields != 0 || field != "" && p.fields&fieldBit(len(field), field[0]) != 0)
+// HasRecord reports whether the file has a record with one of the field names, in any case.
+func (p *Policy) HasRecord(fields ...string) bool {
+	for _, field := range fields {
+		for range p.Records(field) {
+			return true
+		}
+	}
+	return false
 }
 
 // Records yields the records in the group, as Policy.Records does for the file. Records of
 // combined groups are combined. Sitemap records are for every crawler and belong to no
 // group.
 func (g Group) Records(field string) iter.Seq[Record] {
-	return func(yield func(Record) bool) { g.eachRecord(field, yield) }
-}
-
-func (g Group) eachRecord(field string, yield func(Record) bool) {
-	if g.name == 0 || !g.p.mayHold(field) {
-		return
-	}
-	var few [16]uint32
-	begins := few[:0] // the lines of the groups that are combined, in order
-	for b := range g.p.blocks(g.name) {
-		begins = b.appendGroups(begins)
-	}
-	g.p.eachRecord(field, begins, yield)
-}
-
-// eachRecord yields the records in the groups that begin at the lines, or, if that is nil, all.
-func (p *Policy) eachRecord(field string, begins []uint32, yield func(Record) bool) {
-	if !p.mayHold(field) {
-		return
-	}
-	names := p.listed()
-	for r := (recordReader{stream: p.text[p.records:]}); r.next(); {
-		if field != "" && !p.isField(r.rec.Field, field) {
-			continue
-		}
-		if _, in := slices.BinarySearch(begins, uint32(r.rec.Group)); !in && begins != nil {
-			continue
-		}
-		r.rec.names = names[r.rec.Line]
-		if !yield(r.rec) {
-			return
+	return func(yield func(Record) bool) {
+		parts := g.parts()
+		for r := range g.p.Records(field) {
+			if r.GroupLine == 0 {
+				continue
+			}
+			_, in := slices.BinarySearchFunc(parts, r.GroupLine, func(part group, line int) int { return int(part.line) - line })
+			if in && !yield(r) {
+				return
+			}
 		}
 	}
-}
-
-// listed returns what addNames has told, by line: nothing for nearly all files.
-func (p *Policy) listed() (names map[int]string) {
-	if p.lineWidth&listsNames == 0 {
-		return nil
-	}
-	names = map[int]string{}
-	r, last := recordReader{stream: p.text[p.records:]}, ""
-	for r.next() {
-	}
-	for ; r.rec.Field == ""; r.read() {
-		last = cmp.Or(r.rec.Value, last)
-		if names[r.rec.Line] = last; r.stream == "" {
-			break
-		}
-	}
-	return names
 }
 
 // isField reports whether a field is called name, in a spelling that the dialect accepts.
@@ -234,23 +175,4 @@ func isAbsoluteURL(s string) bool {
 		}
 	}
 	return true
-}
-
-// CrawlDelay returns how long the site asks a crawler to wait between requests. If the group
-// has several values, the largest counts. Values that are not plain non-negative decimals do
-// not count. If no value counts, CrawlDelay reports false. It always does in the dialects
-// that ignore the record (Google, Yandex, Original). In the Bing dialect the value is a
-// window of 1 to 30 seconds for one request. A value beyond the range of a Duration becomes
-// the largest Duration.
-//
-// Nothing in this package waits.
-func (g Group) CrawlDelay() (time.Duration, bool) {
-	var longest time.Duration
-	found := false
-	for b := range g.p.blocks(g.name) {
-		if d, ok := b.delay(); ok {
-			longest, found = max(longest, d), true
-		}
-	}
-	return longest, found
 }

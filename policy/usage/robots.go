@@ -142,7 +142,7 @@ func ownOrLoose(p *policy.Policy, own policy.Group, field string) (lines []polic
 		return lines
 	}
 	for r := range p.Records(field) {
-		if r.Group == 0 {
+		if r.GroupLine == 0 {
 			lines = append(lines, r)
 		}
 	}

@@ -96,7 +96,7 @@ func TestPacerForgetsOnlyWhatBreaksNoSpacing(t *testing.T) {
 		begin("underway.example")
 		k.End(begin("idle.example"), time.Now())
 		slow := begin("slow.example")
-		slow.lane.lessons = []lesson{{pace: pace{delay: 30 * time.Second, said: true}}}
+		slow.lane.lessons = []lesson{{pace: pace{policy.Parse([]byte("user-agent: *\ncrawl-delay: 30")).Group("*").Rate()}}}
 		k.End(slow, time.Now())
 		pausing := begin("pausing.example")
 		k.Answered(pausing, 503, time.Hour, time.Now())

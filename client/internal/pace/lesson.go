@@ -12,75 +12,18 @@ import (
 
 // pace is what a group of robots.txt asks for, in records that RFC 9309 §2.2.4 leaves room
 // for.
-type pace struct {
-	delay time.Duration // the larger of Crawl-delay and a Request-rate without a window
-	said  bool          // there is one of the two
-	rates []rate        // Request-rate with a window
-}
-
-// rate is a Request-rate record: the delay that it amounts to, and the window of the day
-// in which it holds, from one minute after midnight UTC until before another.
-type rate struct {
-	delay    time.Duration
-	from, to int
-}
-
-const minutesOfDay = 24 * 60
-
-// paceOf reads the records of g. If several hold at the same time, the largest delay
-// counts: too polite a crawler hurts no site.
-func paceOf(g policy.Group) pace {
-	var a pace
-	a.delay, a.said = g.CrawlDelay()
-	for r := range g.RequestRates() {
-		pause := rate{r.Period / time.Duration(r.Pages), r.From, r.To}
-		if r.Period%time.Duration(r.Pages) != 0 {
-			pause.delay++ // no period sees one page more
-		}
-		if r.From == 0 && r.To == minutesOfDay {
-			a.delay, a.said = max(a.delay, pause.delay), true
-		} else {
-			a.rates = append(a.rates, pause)
-		}
-	}
-	return a
-}
+type pace struct{ policy.Rate }
 
 // at returns the delay asked for at time t, if any is.
 func (a *pace) at(t time.Time) (delay time.Duration, ok bool) {
-	delay, ok = a.delay, a.said
-	for _, r := range a.rates {
-		if r.holds(t) {
-			delay, ok = max(delay, r.delay), true
-		}
-	}
+	delay, _, ok = a.At(t)
 	return delay, ok
 }
 
 // nextChange returns when, after t, the answer of at may change; zero if it never does.
 func (a *pace) nextChange(t time.Time) time.Time {
-	var next time.Time
-	midnight := t.Truncate(Day) // in UTC
-	for _, r := range a.rates {
-		for _, minute := range []int{r.from, r.to, r.from + minutesOfDay, r.to + minutesOfDay} { // today, tomorrow
-			edge := midnight.Add(time.Duration(minute) * time.Minute)
-			if edge.After(t) && (next.IsZero() || edge.Before(next)) {
-				next = edge
-			}
-		}
-	}
-	return next
-}
-
-// holds reports whether t lies in the window. A window that ends before it starts goes on
-// after midnight.
-func (r rate) holds(t time.Time) bool {
-	utc := t.UTC()
-	minute := utc.Hour()*60 + utc.Minute()
-	if r.from < r.to {
-		return r.from <= minute && minute < r.to
-	}
-	return minute >= r.from || minute < r.to
+	_, until, _ := a.At(t)
+	return until
 }
 
 // lesson is what robots.txt asks of one product token in one dialect, or of one User-Agent of that token if the
@@ -112,7 +55,7 @@ func (k *Keeper) Learn(o fetch.Origin, g policy.Group, token string, res *fetch.
 	if k.knows(o, token, res, now) {
 		return
 	}
-	asked := paceOf(g)
+	asked := pace{g.Rate()}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.lane(o, now)
@@ -212,7 +155,7 @@ func (l *lane) nextChange(t time.Time) time.Time {
 }
 
 // asks reports whether a asks for a delay at any time.
-func (a *pace) asks() bool { return a.said || len(a.rates) > 0 }
+func (a *pace) asks() bool { return !a.IsZero() }
 
 // more reports whether a asks for more than b at time t.
 func (a *pace) more(b pace, t time.Time) bool {

@@ -31,6 +31,6 @@ func decide(_ js.Value, args []js.Value) any {
 	}
 	d := last.policy.Decide(policy.ProductToken(agent), target)
 	return map[string]any{
-		"allowed": d.Allowed, "line": d.Rule.Line, "rule": d.Rule.String(), "group": d.Group, "text": d.String(),
+		"allowed": d.Allowed, "line": d.Rule.Line, "rule": d.Rule.String(), "group": d.GroupToken, "text": d.String(),
 	}
 }

@@ -45,6 +45,14 @@ func Lower(c byte) byte {
 	return c
 }
 
+// AppendLower appends s in lower case.
+func AppendLower(dst []byte, s string) []byte {
+	for i := range len(s) {
+		dst = append(dst, Lower(s[i]))
+	}
+	return dst
+}
+
 // FoldCompare orders a and b without regard to case.
 func FoldCompare[A, B string | []byte](a A, b B) int {
 	for i := range min(len(a), len(b)) {

@@ -50,7 +50,7 @@ const coversURL = "url"
 // NewVerdict is a about a URL, as the user wrote it. Of a zero a, it is malformed.
 func NewVerdict(url string, a client.Answer) Verdict {
 	v := Verdict{
-		URL: url, Allowed: a.Allowed, Covers: coversURL, Reason: ReasonName(a.Reason), Group: a.Group, Agreement: a.Agreement,
+		URL: url, Allowed: a.Allowed, Covers: coversURL, Reason: ReasonName(a.Reason), Group: a.GroupToken, Agreement: a.Agreement,
 	}
 	if a.By != nil {
 		v.Use = &Use{a.Use, Statement{*a.By}}
