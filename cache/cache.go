@@ -60,7 +60,7 @@ type Cache struct {
 	Size int
 
 	// MaxBytes bounds the memory that they take, by an estimate within 20 % of the heap. No origin
-	// takes more than 1.25 MiB (1.8 MiB with KeepBody), or has more than 256 results, all User-Agents
+	// takes more than 2 MiB (2.5 MiB with KeepBody), or has more than 256 results, all User-Agents
 	// and dialects together: the result that has been unused the longest gives way. A result that would
 	// not fit by itself is not kept. If zero, 64 MiB. If negative, there is none.
 	MaxBytes int64

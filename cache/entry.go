@@ -40,7 +40,7 @@ const (
 )
 
 const (
-	maxOrigin = 1280 << 10 // bytes of one origin, in all its places,
+	maxOrigin = 2 << 20 // bytes of one origin, in all its places,
 	maxPlaces = 256        // of which it has so many
 )
 

@@ -476,8 +476,8 @@ func TestVariantsOfOneOriginShareItsBound(t *testing.T) {
 				src := told(fmt.Sprint("bot", i), big)
 				src.Dialect = d
 				ask(t, c, src, "https://a.example")
-				if n := c.Stats().Bytes; n > 1310720+4096 {
-					t.Fatalf("%d bytes after %d variants, want 1.25 MiB at most", n, i)
+				if n := c.Stats().Bytes; n > 2<<20+4096 {
+					t.Fatalf("%d bytes after %d variants, want 2 MiB at most", n, i)
 				}
 			}
 		}

@@ -48,7 +48,7 @@ func TestAllocationsOfAWarmRequest(t *testing.T) {
 		{"Sign", &client.Transport{Sign: func(*http.Request) error { return nil }}, "http://a.example/page", true, 6}, // one of them its own
 		{"Uses, and a file that says nothing of them", &client.Transport{Uses: []string{"train-ai"}}, "http://a.example/page", true, 0},
 		{"Fetcher.PublicOnly", &client.Transport{Fetcher: &fetch.Fetcher{PublicOnly: true}}, "http://a.example/page", true, 10},
-		{"Uses, and a file that says something of them", &client.Transport{Uses: []string{"train-ai"}}, "http://stated.example/page", true, 2},
+		{"Uses, and a file that says something of them", &client.Transport{Uses: []string{"train-ai"}}, "http://stated.example/page", true, 3},
 		{"a dot segment", &client.Transport{}, "http://a.example/a/../b", true, 206},
 		{"a name in Unicode", &client.Transport{}, "http://bücher.example/page", true, 5},
 		{"an IPv6 literal", &client.Transport{}, "http://[2001:db8::1]:8080/page", true, 0},

@@ -35,7 +35,7 @@ import (
 type linter struct {
 	*shell.App
 	site.Network
-	fix       string // --fix: "" for no repair, fixKeeping or fixAll
+	fix       bool
 	outputAt  string
 	overwrite bool
 	format    string
@@ -60,9 +60,8 @@ file; the second is for the next line, or for its own if it follows a record:
 
 With --fix, the repaired file is written to standard output, or to --output FILE,
 and what is left to say about it to standard error. Only lines are replaced for
-which no verdict changes, in the dialects rfc9309, google, yandex and bing. With
---fix=all, lines without effect are given the one that they were meant to have,
-too, and standard error lists what that closes or opens, and to whom.
+which the file says the same to all crawlers. Of the others, the report has an
+example, behind a question mark: only the author knows what was meant.
 
 The exit status is 1 if a finding is shown that is as severe as --fail-on; with
 --fix, one about the repaired file. It is 2 if robots.txt is unreachable (no answer,
@@ -95,13 +94,10 @@ func lintCommand(a *shell.App) *cobra.Command {
 	f.Var(severity(&l.failOn), "fail-on", "least `SEVERITY` of a finding shown that makes the exit status 1")
 	f.StringSliceVar(&l.disable, "disable", nil, "leave out these `RULES`, such as RT007,RT403")
 	f.BoolVar(&l.rules, "rules", false, "list the rules instead, or explain those that are named: --rules RT203")
-	f.StringVar(&l.fix, "fix", "", "write the repaired file: without `WHAT`, all verdicts stay; \"all\" mends lines without effect, too")
-	// A value needs its "=", therefore: in "--fix all", all is the name of a file.
-	f.Lookup("fix").NoOptDefVal = fixKeeping
+	f.BoolVar(&l.fix, "fix", false, "write the repaired file, which says the same to all crawlers")
 	f.StringVarP(&l.outputAt, "output", "o", "", "write the repaired file to this new `FILE`, not to standard output")
 	f.BoolVar(&l.overwrite, "overwrite", false, "let --output replace a file that exists")
 	for flag, words := range map[string][]string{
-		"fix":      {"all"},
 		"format":   {"text", "json", "sarif"},
 		"severity": severities,
 		"fail-on":  severities,
@@ -169,7 +165,7 @@ func (l *linter) run(ctx context.Context, args []string, given func(flag string)
 		case err != nil:
 			out.Complain(err)
 			continue
-		case l.fix != "":
+		case l.fix:
 			if err := l.repair(&out, r); err != nil {
 				return err
 			}
@@ -294,10 +290,10 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 	if a.StatusCode == http.StatusNotFound || a.StatusCode == http.StatusGone {
 		a.Misnamed = l.misnamed(ctx, g, o)
 	}
-	if l.fix != "" && (a.StatusCode < 200 || a.StatusCode > 299) {
+	if l.fix && (a.StatusCode < 200 || a.StatusCode > 299) {
 		return r, fmt.Errorf("%s answers %d: there is no file to repair", a.URL, a.StatusCode)
 	}
-	if l.fix != "" && a.Truncated {
+	if l.fix && a.Truncated {
 		return r, fmt.Errorf("%s is longer than %d bytes: its rest would be lost", a.URL, fetch.MaxBytes)
 	}
 	return lint.Report{Name: a.URL, Findings: append(lint.Name(u.Path), a.Findings()...), Text: a.Body}, nil
@@ -371,12 +367,6 @@ func (l *linter) page(out *shell.Output, r lint.Rule) error {
 	return nil
 }
 
-// What --fix applies: replacements that change no verdict, or also those that do.
-const (
-	fixKeeping = "keep"
-	fixAll     = "all"
-)
-
 // misuse reports flags that do not go together: one of them would have no effect, and who gave it would
 // believe that it had. given tells whether a flag was given: it may have a default.
 func (l *linter) misuse(args []string, given func(flag string) bool) error {
@@ -391,14 +381,12 @@ func (l *linter) misuse(args []string, given func(flag string) bool) error {
 		return shell.Usagef("--%s would have no effect: %s", idle[i], why)
 	}
 	switch {
-	case l.fix == "" && (l.outputAt != "" || l.overwrite):
+	case !l.fix && (l.outputAt != "" || l.overwrite):
 		return shell.Usagef("--output and --overwrite are for the file that --fix repairs")
 	case l.overwrite && l.outputAt == "":
 		return shell.Usagef("--overwrite needs --output FILE")
-	case l.fix == "":
+	case !l.fix:
 		return nil
-	case l.fix != fixKeeping && l.fix != fixAll:
-		return shell.Usagef("--fix=%s: write --fix, or --fix=all", l.fix)
 	case l.rules || l.JSON || given("format"):
 		return shell.Usagef("--fix writes the repaired file: leave out --rules, --format and --json")
 	case len(args) != 1:
@@ -416,28 +404,9 @@ func (l *linter) repair(out *shell.Output, r lint.Report) error {
 	if strings.Contains(r.Name, "://") {
 		a.URL = r.Name
 	}
-	accept := func(f lint.Finding) bool { return l.shows(f) && (f.Changes == "" || l.fix == fixAll) }
-	fixed, applied := a.Fix(accept)
-	// Only with --fix=all: verdicts have changed, and whoever publishes the file has to know which. That is no
-	// reason for another exit status, since it was asked for.
-	for _, f := range applied {
-		if f.Changes != "" {
-			fmt.Fprintf(&out.Problems, "%s:%d: the replacement %s [%s %s]\n",
-				answer.Visible(r.Name), f.Line, answer.Visible(f.Changes), f.ID, f.Name)
-		}
-	}
+	fixed, _ := a.Fix(l.shows)
 	a.Body = fixed
 	left := lint.Report{Name: r.Name, Findings: l.shown(out, a.Findings()), Text: fixed}
-	unjudged := 0
-	for _, f := range left.Findings {
-		if accept(f) && f.Replacement != "" { // which Fix would have applied otherwise
-			unjudged++
-		}
-	}
-	if unjudged > 0 {
-		fmt.Fprintf(&out.Problems, "%s: at least %d replacements were not judged: the file is too long\n",
-			answer.Visible(r.Name), unjudged)
-	}
 	// What is left is about the file that is written, if it has a name.
 	if l.outputAt != "" && l.outputAt != "-" {
 		left.Name = l.outputAt

@@ -22,11 +22,11 @@ Disallow: private
 		}
 	}
 	// Output:
-	// 2:1 RT102 "Disalow" is a misspelling of Disallow that only Google reads; the replacement closes "/search" to * (RFC9309, Yandex, Bing)
-	// 3:16 RT004 "/css/ /cgi-bin/" holds a blank, so it is one path that hardly any URL begins with; the replacement closes "/css/" to *, closes "/cgi-bin/" to *
+	// 2:1 RT102 "Disalow" is a misspelling of Disallow that only Google reads
+	// 3:16 RT004 "/css/ /cgi-bin/" holds a blank, so it is one path that hardly any URL begins with
 	// 5:13 RT210 the group for "ExampleBot/1.0" leaves open 1 of 1 path that * closes, such as "/search"
 	// 5:23 RT206 "ExampleBot/1.0" is more than the product token "ExampleBot"
-	// 6:11 RT013 "private" begins with neither / nor *, so it matches nothing; write "/private/" if only the directory is meant; the replacement closes "/private" to ExampleBot
+	// 6:11 RT013 "private" begins with neither / nor *, so it matches nothing; write "/private/" if only the directory is meant
 }
 
 // An answer is judged from plain data, however it was fetched.
@@ -60,11 +60,11 @@ func ExampleWriteText() {
 	lint.WriteText(os.Stdout, lint.Style{},
 		lint.Report{Name: "robots.txt", Findings: lint.File([]byte(text)), Text: []byte(text)})
 	// Output:
-	// robots.txt:2:13: error: "/a /b" holds a blank, so it is one path that hardly any URL begins with; the replacement closes "/a" to *, closes "/b" to * [RT004 multiple-paths] (all)
+	// robots.txt:2:13: error: "/a /b" holds a blank, so it is one path that hardly any URL begins with [RT004 multiple-paths] (all)
 	//     2 | Disallow: /a /b
 	//       |             ^
-	//       + Disallow: /a
-	//       + Disallow: /b
+	//       ? Disallow: /a
+	//       ? Disallow: /b
 	//   fix: write one path per line, and a blank inside a path as %20
 	// 1 error
 }

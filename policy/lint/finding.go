@@ -97,15 +97,14 @@ type Finding struct {
 	// Suggestion says in words what to do. It is never empty.
 	Suggestion string
 
-	// Replacement is the text to write instead of the whole line, perhaps several lines. It is ""
-	// where only the author can know what was meant. That is so for a line that has an effect, if
-	// its replacement would change a verdict in a dialect of package policy, Original left out.
+	// Replacement is the text to write instead of the whole line, perhaps several lines. It changes nothing of
+	// what the file says to crawlers, in any dialect of package policy. It is "" where it would: then only
+	// the author can know what was meant.
 	Replacement string
 
-	// Changes is what Replacement changes, and for which crawlers, in the words with which Message
-	// ends. It is "" if no verdict changes. If verdicts change, the line has no effect on them as
-	// it is written.
-	Changes string
+	// Example is what the line was perhaps meant to be, where Replacement is "" because that would change what the
+	// file says. It is "" if there is no guess.
+	Example string
 
 	More int // findings of this rule beyond MaxPerRule; 0 but on the last one
 }

@@ -6,15 +6,13 @@ import (
 
 	"github.com/robotsgate/robotsgate/policy/lint/internal/checks"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
-	"github.com/robotsgate/robotsgate/policy/lint/internal/promise"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/same"
 )
 
 // Fix returns the file with the replacements of its findings applied, and the findings that are
-// gone because of that, with their lines in data. If accept is nil, Fix applies the replacements
-// that change no verdict of RFC9309, Google, Yandex or Bing. Otherwise it applies those that accept
-// agrees to, also if they change verdicts. accept is called for each finding with a Replacement,
-// at first with Changes empty. If it agrees, and the replacement changes verdicts, it is called
-// again with Changes set. Line ends, the byte order mark and all other bytes stay.
+// gone because of that, with their lines in data. Nothing of what the file says to crawlers changes, in any dialect of
+// package policy. If accept is not nil, Fix applies the replacements of those findings that it agrees to. Line ends,
+// the byte order mark and all other bytes stay.
 //
 // Fix also mends what File does not list: findings beyond [MaxPerRule], and those that another
 // finding says more about. No finding with an accepted Replacement is left, unless the work exceeds
@@ -32,13 +30,10 @@ func (a Answer) Fix(accept func(Finding) bool) (fixed []byte, applied []Finding)
 const maxRounds = 16
 
 func fix(data []byte, u *url.URL, accept func(Finding) bool) (fixed []byte, applied []Finding) {
-	if accept == nil {
-		accept = func(f Finding) bool { return f.Changes == "" }
-	}
 	first := func(line int) int { return line } // line of the first text
 	for range maxRounds {
 		doc := model.Read(data)
-		edits, found := mend(doc, candidates(doc, findings(checks.Candidates(doc, u)), accept), accept)
+		edits, found := mend(doc, candidates(doc, findings(checks.Candidates(doc, u)), accept))
 		if len(edits) == 0 {
 			break
 		}
@@ -47,7 +42,7 @@ func fix(data []byte, u *url.URL, accept func(Finding) bool) (fixed []byte, appl
 			applied = append(applied, f)
 		}
 		first = origin(edits, first)
-		data = []byte(promise.Apply(doc, edits))
+		data = []byte(same.Apply(doc, edits))
 	}
 	return data, applied
 }
@@ -55,31 +50,29 @@ func fix(data []byte, u *url.URL, accept func(Finding) bool) (fixed []byte, appl
 // candidate is a finding and how to follow it.
 type candidate struct {
 	Finding
-	promise.Edit
+	same.Edit
 }
 
-// candidates returns the findings that would be accepted if they changed nothing.
+// candidates returns the findings that are accepted if they change nothing.
 func candidates(doc *model.File, found []Finding, accept func(Finding) bool) (all []candidate) {
 	lines := map[int]*model.Line{}
 	for _, l := range doc.Lines {
 		lines[l.Number] = l
 	}
 	for _, f := range found {
-		if l := lines[f.Line]; l != nil && f.Replacement != l.Text && accept(f) {
-			all = append(all, candidate{f, promise.Edit{Line: l, Text: f.Replacement}})
+		if l := lines[f.Line]; l != nil && f.Replacement != l.Text && (accept == nil || accept(f)) {
+			all = append(all, candidate{f, same.Edit{Line: l, Text: f.Replacement}})
 		}
 	}
 	return all
 }
 
-// mend chooses what to apply in one round: what keeps all verdicts together, and then of the
-// others, one by one, what may be offered and is accepted. A line has one replacement in a round.
-func mend(doc *model.File, all []candidate, accept func(Finding) bool) (edits []promise.Edit, applied []Finding) {
-	judge := promise.New(doc, promise.Fixes)
-	edits = judge.Keep(byRule(all)...)
-	edited, kept := map[*model.Line]bool{}, map[promise.Edit]bool{}
+// mend chooses what to apply in one round: what together changes nothing. A line has one replacement in a round.
+func mend(doc *model.File, all []candidate) (edits []same.Edit, applied []Finding) {
+	edits = same.New(doc, same.Fixes).Keep(byRule(all)...)
+	kept := map[same.Edit]bool{}
 	for _, e := range edits {
-		edited[e.Line], kept[e] = true, true
+		kept[e] = true
 	}
 	for _, c := range all {
 		if kept[c.Edit] {
@@ -87,24 +80,11 @@ func mend(doc *model.File, all []candidate, accept func(Finding) bool) (edits []
 			applied = append(applied, c.Finding)
 		}
 	}
-	for _, c := range all {
-		if edited[c.Edit.Line] {
-			continue
-		}
-		e := judge.Effect(c.Edit)
-		c.Changes = e.Changes
-		c.Message += "; the replacement " + e.Changes
-		if e.Harmless() && e.Changes != "" && accept(c.Finding) {
-			edits = promise.Join(edits, c.Edit)
-			edited[c.Edit.Line] = true
-			applied = append(applied, c.Finding)
-		}
-	}
 	return edits, applied
 }
 
 // byRule returns the edits in parts that are tried together: those of one rule.
-func byRule(all []candidate) (parts [][]promise.Edit) {
+func byRule(all []candidate) (parts [][]same.Edit) {
 	type kind struct {
 		id  string
 		nth int // of the rule in its line
@@ -128,7 +108,7 @@ func byRule(all []candidate) (parts [][]promise.Edit) {
 
 // origin returns for a line of the edited file which line it was before, by way of what
 // earlier rounds did.
-func origin(edits []promise.Edit, earlier func(int) int) func(int) int {
+func origin(edits []same.Edit, earlier func(int) int) func(int) int {
 	return func(line int) int {
 		for _, e := range edits {
 			if line <= e.Line.Number {

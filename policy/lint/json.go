@@ -23,7 +23,7 @@ func WriteJSON(w io.Writer, reports ...Report) error {
 			o.Findings = append(o.Findings, jsonFinding{
 				ID: f.ID, Name: f.Name, Severity: f.Severity, Line: known(f.Line), Column: known(f.Column),
 				Message: f.Message, Engines: f.Engines, Suggestion: f.Suggestion,
-				Replacement: known(f.Replacement), More: known(f.More),
+				Replacement: known(f.Replacement), Example: known(f.Example), More: known(f.More),
 			})
 		}
 		if err := e.Encode(o); err != nil {
@@ -55,6 +55,7 @@ type jsonFinding struct {
 	Engines     Engines  `json:"engines"`
 	Suggestion  string   `json:"suggestion"`
 	Replacement *string  `json:"replacement"`
+	Example     *string  `json:"example"`
 	More        *int     `json:"more"`
 }
 

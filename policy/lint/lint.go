@@ -11,10 +11,8 @@
 // differently. Every rule has an identifier that never changes, RT001 to RT510. [Rules] lists them
 // all, including those that need more than a file.
 //
-// A replacement is a promise: in the dialects of package policy except Original, either it changes
-// no verdict, or the line has no effect as it is written and the message says what the replacement
-// does. A verdict is what allow and disallow rules decide: a replacement that begins a group may still
-// change which crawlers a preference in that group binds. [Fix] applies replacements.
+// A replacement is offered where it changes nothing: the file says the same to all crawlers, in each dialect of
+// package policy. Everything else is a message, since only the author knows what was meant. [Fix] applies replacements.
 //
 // A mistake is reported once, by the rule that says most about it. Matters of style are mentioned
 // once for each file. If a line is meant as it is written, a comment silences its findings:

@@ -14,8 +14,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
-// promised are the dialects that a replacement keeps the verdicts of.
-var promised = [...]policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing}
+// promised are the dialects that a replacement keeps the verdicts of. The last one is not asked about lines that can go.
+var promised = [...]policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing, policy.Original}
 
 // lines returns the lines of a file with their ends, so that a line can be exchanged by anyone who reads only Finding.
 func lines(text string) (all []string) {
@@ -85,7 +85,7 @@ func asked(all []string, near int, random *rand.Rand) (q questions) {
 }
 
 // A promise is counted: how many texts were put for a line, and how many verdicts were compared.
-type promises struct{ files, replaced, removed, verdicts, told, broken int }
+type promises struct{ files, replaced, removed, verdicts, broken int }
 
 // isRemoval tells the rules that say a line can go.
 func isRemoval(id string) bool { return id == "RT310" || id == "RT311" || id == "RT015" }
@@ -105,39 +105,21 @@ func (p *promises) keep(t *testing.T, name string, data []byte, random *rand.Ran
 			p.removed++
 		}
 		q := asked(all, f.Line-1, random)
-		nothing := "#"
-		field, value, _ := strings.Cut(strings.ToLower(strings.TrimSpace(all[f.Line-1])), ":")
-		switch {
-		case strings.Contains(field, "agent"):
-			nothing = "User-agent: nobody-at-all"
-		case field == "allow", field == "disallow":
-			nothing = "Disallow:"
+		edited, asked := exchanged(all, f.Line, f.Replacement, f.Replacement == ""), promised[:]
+		if f.Replacement == "" {
+			asked = asked[:4]
 		}
-		// No path of a site has a blank or an invisible character.
-		vacant := strings.Contains(field, "allow") && strings.ContainsAny(strings.TrimSpace(value), " \t\u200b\u00a0\ufeff")
-		edited := exchanged(all, f.Line, f.Replacement, f.Replacement == "")
-		without := exchanged(all, f.Line, nothing, false)
-		for _, d := range promised {
-			before, after, none := d.Parse(data), d.Parse(edited), d.Parse(without)
+		for _, d := range asked {
+			before, after := d.Parse(data), d.Parse(edited)
 			for _, token := range q.tokens {
-				b, a, n := before.Group(token), after.Group(token), none.Group(token)
-				changed, had := "", ""
+				b, a := before.Group(token), after.Group(token)
 				for _, target := range q.targets {
-					p.verdicts++
-					if b.Decide(target).Allowed != a.Decide(target).Allowed {
-						changed = target
+					if p.verdicts++; b.Decide(target).Allowed != a.Decide(target).Allowed {
+						p.broken++
+						t.Errorf("%s: %v, %s: line %d %q, %s %q: %s is decided otherwise",
+							name, d, token, f.Line, all[f.Line-1], f.ID, f.Replacement, target)
+						break
 					}
-					if b.Decide(target).Allowed != n.Decide(target).Allowed {
-						had = target
-					}
-				}
-				if changed == "" {
-					continue
-				}
-				if p.told++; had != "" && !vacant || f.Changes == "" || !strings.Contains(f.Message, "the replacement "+f.Changes) {
-					p.broken++
-					t.Errorf("%s: %v, %s: line %d %q, %s %q %q: %s is decided otherwise (the line decides %s)",
-						name, d, token, f.Line, all[f.Line-1], f.ID, f.Replacement, f.Changes, changed, had)
 				}
 			}
 		}
@@ -264,7 +246,7 @@ func TestAReplacementIsAPromise(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", p)
-	if p.replaced < 166*thirds || p.removed < 200*thirds || p.verdicts < 333_000*thirds {
+	if p.replaced < 60*thirds || p.removed < 200*thirds || p.verdicts < 333_000*thirds {
 		t.Errorf("compared too little: %+v", p)
 	}
 }

@@ -94,7 +94,7 @@ func findings(found []report.Finding) []Finding {
 		all = append(all, Finding{
 			ID: r.ID, Name: r.Name, Severity: r.Severity, Engines: r.Engines,
 			Line: f.Number, Column: f.Column, Message: f.Message, More: f.More,
-			Suggestion: r.Advice, Replacement: f.Replacement, Changes: f.Changes,
+			Suggestion: r.Advice, Replacement: f.Replacement, Example: f.Example,
 		})
 	}
 	return all

@@ -21,7 +21,7 @@ func TestRelativeSitemapIsCompletedIfTheFilesURLIsKnown(t *testing.T) {
 	} {
 		got := ""
 		for _, f := range only(lint.Answer{URL: "https://example.com:8443/robots.txt", StatusCode: 200, Body: []byte(body)}.Findings(), "RT407") {
-			got += cmp.Or(f.Replacement, "none")
+			got += cmp.Or(f.Replacement, f.Example, "none")
 		}
 		if got != want {
 			t.Errorf("%s: got %q, want %q", body, got, want)

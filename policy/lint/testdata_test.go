@@ -162,7 +162,8 @@ func TestEachRuleReportsItsBadCasesAndNoGoodOne(t *testing.T) {
 				t.Errorf("%s: no finding in %s", rule, c)
 			case c.line >= 0 && found[0].Line != c.line:
 				t.Errorf("%s: got line %d, want %d in %s", rule, found[0].Line, c.line, c)
-			case c.suggestion != "" && cmp.Or(found[0].Replacement, "none") != c.suggestion:
+			case c.suggestion == "none" && found[0].Replacement != "",
+				c.suggestion != "" && c.suggestion != "none" && cmp.Or(found[0].Replacement, found[0].Example) != c.suggestion:
 				t.Errorf("%s: got %q instead of the line, want %q for %s", rule, found[0].Replacement, c.suggestion, c)
 			}
 			bad++

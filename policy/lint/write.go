@@ -149,6 +149,10 @@ func (t *text) fix(f Finding) {
 		for line := range strings.SplitSeq(f.Replacement, "\n") {
 			fmt.Fprintf(t, "%*s %s\n", gutter-2, "", t.paint("32", "+ "+strings.Map(chars.Printable, line)))
 		}
+	} else if f.Example != "" {
+		for line := range strings.SplitSeq(f.Example, "\n") {
+			fmt.Fprintf(t, "%*s %s\n", gutter-2, "", t.paint("33", "? "+strings.Map(chars.Printable, line)))
+		}
 	}
 	fmt.Fprintln(t, t.paint("32", "  fix:")+wrap("       "+f.Suggestion, "       ", t.style.Width)[6:])
 }

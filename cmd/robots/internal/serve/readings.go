@@ -185,6 +185,15 @@ func (u *pageURL) mark(f *pageFile, d policy.Decision) {
 	}
 }
 
+// shortLines shortens each line of a text.
+func shortLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i], _ = shorten(l)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // lint keeps the findings about a file: those of it as a whole, whose line is 0, and then by line. They are
 // not sought in a long file unless the form asks: that takes longer than to decide. Remarks stand apart from mistakes,
 // as nothing is wrong with what they are about.
@@ -196,14 +205,9 @@ func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 	slices.SortStableFunc(found, func(f, g lint.Finding) int { return cmp.Compare(f.Line, g.Line) })
 	counts := map[lint.Severity]int{}
 	for _, f := range found {
-		// A replacement that changes verdicts is shown, and not made: see Service.repaired.
-		a.Fixable = a.Fixable || f.Replacement != "" && f.Changes == ""
+		a.Fixable = a.Fixable || f.Replacement != ""
 		f.Message, f.Suggestion = answer.Visible(f.Message), answer.Visible(f.Suggestion)
-		replacement := strings.Split(f.Replacement, "\n")
-		for i, l := range replacement {
-			replacement[i], _ = shorten(l)
-		}
-		f.Replacement = strings.Join(replacement, "\n")
+		f.Replacement, f.Example = shortLines(f.Replacement), shortLines(f.Example)
 		counts[f.Severity]++
 		if f.Severity == lint.SeverityInfo {
 			a.Remarks = append(a.Remarks, pageMistake{f})

@@ -7,14 +7,15 @@ import (
 	"slices"
 
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
-	"github.com/robotsgate/robotsgate/policy/lint/internal/promise"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/same"
 )
 
 // Check returns what is wrong with the text of a file that is served at u, nil if that is not
 // known.
 func Check(doc *model.File, u *url.URL) []report.Finding {
-	f := &checker{File: doc, url: u, judge: promise.New(doc, promise.Findings)}
+	f := &checker{File: doc, url: u, judge: same.New(doc, same.Findings), idler: same.New(doc, same.Findings)}
+	f.idler.Ordered = true
 	return f.check()
 }
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
-	"github.com/robotsgate/robotsgate/policy/lint/internal/promise"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/same"
 )
 
 // checker judges a file. Each family of rules has a file of its own here, and knows of the
@@ -18,7 +18,8 @@ type checker struct {
 	*model.File
 	report.Report
 	url   *url.URL // where the file is served; nil if not known
-	judge *promise.Judge
+	judge *same.Judge
+	idler *same.Judge     // of lines without effect: their order does not matter
 	paths map[string]bool // of the rules, once asked for
 
 	idle map[*model.Line]bool // rules with a star at the end that decides nothing, once asked for
@@ -43,17 +44,17 @@ func (f *checker) put(remark bool, id string, l *model.Line, at int, replacement
 	if at >= 0 { // editors and SARIF count characters
 		column = utf8.RuneCountInString(l.Text[:at]) + 1
 	}
-	text, changes := f.advice(l, replacement)
+	text, example := f.advice(l, replacement)
 	f.Put(report.Finding{
-		ID: id, Number: l.Number, Column: column, Message: fmt.Sprintf(format, args...), Replacement: text, Changes: changes,
+		ID: id, Number: l.Number, Column: column, Message: fmt.Sprintf(format, args...), Replacement: text, Example: example,
 	})
 }
 
 // superfluous is add for a line without which no verdict changes. If one does, the rule is
 // wrong about it.
 func (f *checker) superfluous(id string, l *model.Line, format string, args ...any) {
-	kept := f.Unbounded || !f.Full(id) && f.judge.Keeps(promise.Edit{Line: l})
-	if !kept && (f.Full(id) || f.judge.Unsure) {
+	kept := f.Unbounded || !f.Full(id) && f.idler.Keeps(same.Edit{Line: l})
+	if !kept && (f.Full(id) || f.idler.Unsure) {
 		f.Doubt(id)
 	}
 	if kept || f.Full(id) {
@@ -61,9 +62,9 @@ func (f *checker) superfluous(id string, l *model.Line, format string, args ...a
 	}
 }
 
-// advice returns the replacement, and what it changes, if it may be offered: what changes what a
-// crawler is told is left to the author, except where the line says nothing as it is.
-func (f *checker) advice(l *model.Line, replacement string) (text, changes string) {
+// advice returns the replacement if it may be offered: if it changes nothing in any dialect. Of what does, the author
+// gets an example.
+func (f *checker) advice(l *model.Line, replacement string) (text, example string) {
 	text = replacement
 	if l.CommentAt < len(l.Text) && text != "" && !strings.Contains(text, "#") { // the line keeps its comment
 		text += " " + strings.TrimRight(l.Text[l.CommentAt:], chars.Blanks)
@@ -72,16 +73,10 @@ func (f *checker) advice(l *model.Line, replacement string) (text, changes strin
 	case text == "" || len(text) > report.MaxReplacement || !utf8.ValidString(text),
 		strings.HasPrefix(text, "\ufeff"): // a byte order mark, if the file begins so
 		return "", ""
-	case f.Unbounded: // judged together later
+	case f.Unbounded, f.judge.Keeps(same.Edit{Line: l, Text: text}): // if unbounded, judged together later
 		return text, ""
 	}
-	switch e := f.judge.Effect(promise.Edit{Line: l, Text: text}); {
-	case !e.Known:
-		return "", "could not be judged, the file is too long"
-	case e.Harmless():
-		return text, e.Changes
-	}
-	return "", ""
+	return "", text
 }
 
 // all reports a finding about the file as a whole.

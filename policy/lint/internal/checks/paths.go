@@ -6,8 +6,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
-	"github.com/robotsgate/robotsgate/policy/lint/internal/promise"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/same"
 )
 
 // path checks the value of one allow or disallow line. What is no path at all is
@@ -236,13 +236,14 @@ func (f *checker) star(l *model.Line, at int, replacement, format string, args .
 func (f *checker) isIdle(l *model.Line) bool {
 	if f.idle == nil {
 		f.idle = map[*model.Line]bool{}
-		var edits []promise.Edit
+		var edits []same.Edit
 		for _, l := range f.Lines {
 			if core := model.Core(l.Value); l.Rule() && core != l.Value {
-				edits = append(edits, promise.Edit{Line: l, Text: l.With(core)})
+				edits = append(edits, same.Edit{Line: l, Text: l.With(core)})
 			}
 		}
-		judge := promise.New(f.File, promise.Findings)
+		judge := same.New(f.File, same.Findings)
+		judge.Ordered = true
 		for _, e := range judge.Keep(edits) {
 			f.idle[e.Line] = true
 		}

@@ -27,8 +27,8 @@ type Finding struct {
 	ID             string
 	Number, Column int // 0: the file, or the line, as a whole
 	Message        string
-	Replacement    string
-	Changes        string // what that changes for crawlers
+	Replacement    string // changes nothing
+	Example        string // of what was meant
 	More           int
 }
 
@@ -92,15 +92,7 @@ func (r *Report) Listed(id string, number int, remark bool) bool {
 }
 
 // Put adds a finding that is Listed.
-func (r *Report) Put(f Finding) {
-	if f.Changes != "" {
-		f.Message += "; the replacement " + f.Changes
-	}
-	if f.Replacement == "" {
-		f.Changes = "" // it says why there is none
-	}
-	r.found = append(r.found, f)
-}
+func (r *Report) Put(f Finding) { r.found = append(r.found, f) }
 
 // Whole reports a finding about the file, its name or its answer as a whole.
 func (r *Report) Whole(id, format string, args ...any) {
