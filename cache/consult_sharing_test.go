@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // A thousand origins met at once by a Store that has them all, in 2 ms each.
@@ -47,6 +48,7 @@ func TestABurstFindsWhatTheStoreHas(t *testing.T) {
 // Three processes meet the same origins at once: each is fetched once for all of them, and
 // those who wait do not wear the Store out.
 func TestProcessesShareOneFetchOfEachOfAThousandOrigins(t *testing.T) {
+	tier.Gate(t)
 	for _, n := range []int{100, 300, 1000} {
 		synctest.Test(t, func(t *testing.T) {
 			store := new(lockStore)

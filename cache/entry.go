@@ -41,7 +41,7 @@ const (
 
 const (
 	maxOrigin = 2 << 20 // bytes of one origin, in all its places,
-	maxPlaces = 256        // of which it has so many
+	maxPlaces = 256     // of which it has so many
 )
 
 func (e *entry) is(flag uint32) bool { return e.flags.Load()&flag != 0 }

@@ -13,12 +13,14 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // A crawl that met a thousand origins in one moment does not fetch a thousand files in
 // one moment of the next day: each copy is renewed once in its lifetime, behind its
 // callers, and no hundredth of a lifetime has more than 15 % of the fetches of one.
 func TestRenewalsAreSpreadAndOnePerLifetime(t *testing.T) {
+	tier.Gate(t)
 	const (
 		origins, askers = 1000, 200
 		lifetime        = 24 * time.Hour

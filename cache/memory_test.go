@@ -16,6 +16,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -124,6 +125,7 @@ func fill(t testing.TB, c *cache.Cache, from, n int, answer func(i int) *fetch.R
 }
 
 func TestBytesAreCountedWithin20PercentOfTheHeap(t *testing.T) {
+	tier.Gate(t)
 	for i, p := range slices.Concat(populations, populations) {
 		keep := i >= len(populations)
 		ratio, bytes, grown := counted(func() *cache.Cache {
@@ -145,6 +147,7 @@ func TestBytesAreCountedWithin20PercentOfTheHeap(t *testing.T) {
 
 // Names count too, of the Host field and of where that is reached.
 func TestLongNamesAreCounted(t *testing.T) {
+	tier.Gate(t)
 	const n = 5000
 	label := strings.Repeat("a", 60)
 	for name, of := range map[string]func(i int) *http.Request{
@@ -306,6 +309,7 @@ func TestTheOriginUnusedTheLongestGivesWay(t *testing.T) {
 // A flood of names that are met once does not evict the origins that are in use, however
 // long it goes on.
 func TestAFloodOfNamesLeavesWhatIsInUse(t *testing.T) {
+	tier.Gate(t)
 	const hot, flood = 200, 20_000
 	c, fetches := &cache.Cache{Size: 1000}, 0
 	for i := range flood {
@@ -356,6 +360,7 @@ func TestWhatDoesNotFitLeavesTheOthers(t *testing.T) {
 
 // A header of a custom transport or from a Store may have fields of thousands of lines.
 func TestManyLinesOfAFieldTakeNoMoreThanTheyCount(t *testing.T) {
+	tier.Nightly(t)
 	for _, tt := range []struct {
 		lines, origins int
 		keepBody       bool

@@ -14,6 +14,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -26,6 +27,7 @@ const manyReadings = "User-agent: *\nDissallow: /misspelt\n\nDisallow: /after\nD
 // A stored value is not yet read: each dialect makes of it what it makes of the
 // answer itself, whichever put it there.
 func TestAStoredAnswerMeansInEachDialectWhatItSays(t *testing.T) {
+	tier.Gate(t)
 	long := manyReadings + string(bytes.Repeat([]byte("#\n"), fetch.MaxBytes/2))
 	for _, answer := range []struct {
 		status int
@@ -174,7 +176,7 @@ func (l *loaded) load(context.Context, fetch.Origin, *fetch.Result) (*fetch.Resu
 func TestAFileInAStoreMayBeAWallToADialect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const page = "<p>\nUser-agent: a\n\nDisallow: /b\n" // to some, a blank line ends a group
-		for _, other := range []policy.Dialect{policy.Yandex, policy.Original} {
+		for _, other := range []policy.Dialect{policy.Original} {
 			store := new(memStore)
 			for _, d := range []policy.Dialect{policy.RFC9309, other} {
 				c := &cache.Cache{Store: store, Logger: quiet}

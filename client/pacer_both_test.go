@@ -5,6 +5,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/internal/memturns"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // shared says that the Pacers of a test keep their pace in a store of turns.
@@ -21,6 +22,7 @@ func over(p *client.Pacer) *client.Pacer {
 // What holds for the pace of one process holds for a pace that is shared: the same tests run over
 // both.
 func TestPacerOverTurns(t *testing.T) {
+	tier.Nightly(t)
 	shared = true
 	defer func() { shared = false }()
 	for name, test := range map[string]func(*testing.T){

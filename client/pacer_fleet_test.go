@@ -22,6 +22,7 @@ import (
 	"github.com/robotsgate/robotsgate/client/internal/memturns"
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -32,6 +33,7 @@ var (
 
 // Whatever fails, each site sees one visitor, who keeps its distance, and no request waits for ever.
 func TestPacerAFleetWhateverFails(t *testing.T) {
+	tier.Gate(t)
 	n := *fleets
 	switch {
 	case n == 0 && proc.UnderRace():

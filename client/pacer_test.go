@@ -17,6 +17,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // site is one origin of a pacedWeb, with the log that the claims are checked on.
@@ -168,6 +169,7 @@ func (w *pacedWeb) upTo(d time.Duration) time.Duration {
 // sees two starts closer than its delay, a start closer than that to the end of another
 // request, or more requests under way than allowed.
 func TestPacerKeepsDelayAndPlacesWhateverWorkersDo(t *testing.T) {
+	tier.Gate(t)
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) { workAtRandom(t, seed) })
 	}

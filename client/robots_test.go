@@ -16,6 +16,7 @@ import (
 	"github.com/robotsgate/robotsgate/client/internal/memturns"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // hops is a Base whose hosts redirect their robots.txt, and when each was asked.
@@ -60,6 +61,7 @@ func (h *hops) gaps(t *testing.T, host string, delay time.Duration) int {
 // redirect to one site are one visitor to it. What has no turn there is no failure of anybody, and those who ask are
 // answered in the end.
 func TestPacerRedirectsOfRobotsKeepThePaceOfTheirSite(t *testing.T) {
+	tier.Gate(t)
 	synctest.Test(t, func(t *testing.T) {
 		web := &hops{at: map[string][]time.Time{},
 			to: func(host, _ string) string {

@@ -16,6 +16,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -127,6 +128,7 @@ func TestTargetsAreDecidedUpTo16KiB(t *testing.T) {
 
 // A file that makes decisions slow, and a redirect that makes them long.
 func TestARedirectOfAMegabyteIsRefusedAtOnce(t *testing.T) {
+	tier.Gate(t)
 	var pages atomic.Int32
 	file := "user-agent:*\n"
 	for i := range 9_000 {

@@ -18,6 +18,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // stalling serves the beginning of a file of 500 KiB to every host, and then nothing.
@@ -52,6 +53,7 @@ func stalling(t *testing.T, sent int) (dial func(context.Context, string, string
 
 // Origins that stall near the end of long files take no more memory than they are admitted to.
 func TestFilesThatStallTakeBoundedMemory(t *testing.T) {
+	tier.Gate(t)
 	const origins, most = 200, 8 << 20
 	dial, _ := stalling(t, 499<<10)
 	f := fetch.Fetcher{Transport: &http.Transport{DialContext: dial}, Timeout: 4 * time.Second, Retries: -1, MaxMemory: most}

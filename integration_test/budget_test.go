@@ -12,6 +12,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // madeUp makes up a misbehaving server.
@@ -47,6 +48,7 @@ func madeUp(rnd *rand.Rand) origins.Program {
 }
 
 func TestNoServerExceedsTheBudget(t *testing.T) {
+	tier.Gate(t)
 	aside(t)
 	const (
 		servers = 200

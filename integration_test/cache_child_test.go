@@ -30,6 +30,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -125,6 +126,7 @@ func childAsks(redisURL, site string) {
 // The promise is for a Redis that answers within 100 ms: to wait longer would be worse
 // than to fetch twice. Where the machine is too busy for that, it is tried again.
 func TestCacheProcessesFetchOnceForAll(t *testing.T) {
+	tier.Gate(t)
 	for range 5 {
 		fetches, errors := fetchesOfThree(t)
 		if fetches == sharedOrigins {
@@ -191,6 +193,7 @@ func childHoldsLock(redisURL string) {
 }
 
 func TestCacheKilledFetcherCostsOneLockLifetime(t *testing.T) {
+	tier.Gate(t)
 	aside(t)
 	server := startRedis(t)
 	cmd, out := child(t, "holder", "ROBOTSGATE_REDIS="+server.url)
@@ -274,6 +277,7 @@ type written struct {
 const maxPuts = 3 * killedOrigins
 
 func TestCacheKilledWriterLeavesEveryEntryOldOrNew(t *testing.T) {
+	tier.Gate(t)
 	aside(t)
 	file := filepath.Join(t.TempDir(), "robots.db")
 	found := slices.Repeat([]int{-1}, killedOrigins)

@@ -19,12 +19,14 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // What a server serves for a target with dot segments is what its rules are about,
 // however the target was written: every path served must be one that the gate has decided
 // on. Each page of the tree says its own path.
 func TestWhatAServerServesIsWhatWasDecidedOn(t *testing.T) {
+	tier.Gate(t)
 	const robots = "User-agent: *\nDisallow: /private\n"
 	root := t.TempDir()
 	if err := os.Chmod(filepath.Dir(root), 0o755); err != nil { // for a server that root starts as another user
@@ -299,6 +301,7 @@ index-file.names = ( "index.html" )
 // returns, and its arguments, and returns a transport that connects to nothing else.
 func startServer(t *testing.T, program, pkg string, configure func(dir, port string) (string, []string)) *http.Transport {
 	t.Helper()
+	tier.Gate(t)
 	name, err := exec.LookPath(program)
 	if err != nil {
 		t.Skipf("%s is not in the PATH: install it (Debian's %s) to run this test", program, pkg)

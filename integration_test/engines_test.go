@@ -28,6 +28,7 @@ import (
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
 	"github.com/robotsgate/robotsgate/client/turns/turnstest"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // engines are the ways to a Redis. says is what the error has to contain; if empty, there is
@@ -167,6 +168,7 @@ func tryEngine(ctx context.Context, values *redisstore.Store, shared *redisturns
 }
 
 func TestAClusterPassesTheSuites(t *testing.T) {
+	tier.Nightly(t)
 	t.Parallel()
 	c := startCluster(t)
 	empty := func(t *testing.T) {
@@ -319,6 +321,7 @@ func certify(t *testing.T, file, keyFile string, signer *x509.Certificate, signe
 
 // A node of a cluster that hangs stops its own origins and no others.
 func TestAHungNodeStopsOnlyItsOwnOrigins(t *testing.T) {
+	tier.Nightly(t)
 	aside(t)
 	c := startCluster(t)
 	for _, n := range c.nodes {

@@ -15,6 +15,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -146,6 +147,7 @@ func (v *visit) check(t *testing.T, want origins.Verdict) (most, all int) {
 // TestEveryMisbehaviourHasItsVerdict sends two pages of a site through the gate, for each
 // way that a site can misbehave, and has the site say what arrived.
 func TestEveryMisbehaviourHasItsVerdict(t *testing.T) {
+	tier.Gate(t)
 	aside(t)
 	n, err := origins.Start(4)
 	if err != nil {
@@ -205,6 +207,7 @@ func TestEveryMisbehaviourHasItsVerdict(t *testing.T) {
 // A site that was good says something else, or nothing, when its file is asked for again.
 // The Fetcher says so; that the last good copy outlives an outage is for the cache.
 func TestAFaultThatComesLater(t *testing.T) {
+	tier.Gate(t)
 	n, err := origins.Start(1)
 	if err != nil {
 		t.Fatal(err)

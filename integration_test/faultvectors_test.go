@@ -9,6 +9,7 @@ import (
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -81,6 +82,7 @@ func filler(n int) string {
 // each in both dialects, without retries where the case counts on that, else with one and
 // with as many as there are by default.
 func TestFaultVectors(t *testing.T) {
+	tier.Gate(t)
 	aside(t)
 	n, err := origins.Start(2)
 	if err != nil {

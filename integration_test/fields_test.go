@@ -47,7 +47,7 @@ var configured = map[string]int{
 var told = strings.Fields(`
 	client.Agreement client.Answer client.DisallowedError client.UseError client.DelayError client.LateError
 	client.DecidedInfo client.FetchedInfo client.WaitedInfo client/sign.Signed client/turns.Ask client/turns.Reply client/turns.Report
-	cache.Stats fetch.Failure fetch.Result policy.Rule policy.Decision policy.Rate policy.Record
+	cache.Stats fetch.Failure fetch.Result policy.Rule policy.Decision policy.Record
 	policy/lint.Finding policy/lint.Line policy/lint.Rule policy/page.Effect policy/page.Limit policy/page.Rel policy/page.Statement
 	policy/usage.Mapping policy/usage.Statement`)
 

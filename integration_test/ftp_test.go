@@ -14,6 +14,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -32,6 +33,7 @@ anon_root=%[2]s
 // startVsftpd serves dir over FTP and returns its URL.
 func startVsftpd(t *testing.T, dir, settings string) string {
 	t.Helper()
+	tier.Gate(t)
 	program, err := exec.LookPath("vsftpd")
 	if err != nil {
 		t.Skip("vsftpd is not in the PATH: install it, or add /usr/sbin to the PATH, to run this test")

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -69,6 +70,7 @@ func (q corpusQuery) askable() (u *url.URL, why string) {
 
 // The 500 files of the corpus as 500 hosts: 64 workers ask every question through one http.Client.
 func TestASimulatedInternetIsCrawledAsGoogleWould(t *testing.T) {
+	tier.Gate(t)
 	queries := vectors.Queries(t)
 	web := &internet{files: vectors.Corpus(t), hosts: map[string]*hostCount{}}
 	for name := range web.files {

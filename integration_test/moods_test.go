@@ -28,6 +28,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 var moodSeed = flag.Uint64("seed", 0, "`seed` of the questions and of what happens to them; 0: another one each time")
@@ -352,6 +353,7 @@ func (s *moody) live(ctx context.Context) {
 // judge: no request that an *http.Transport sends, sends again or sends late is forbidden by all the rules that the
 // Cache held within the last second.
 func TestNothingForbiddenIsSentWhateverConnectionsDo(t *testing.T) {
+	tier.Gate(t)
 	aside(t)
 	total := sizes.Of(200_000)
 	seed := *moodSeed

@@ -22,6 +22,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -54,6 +55,7 @@ const nginxSites = `
 
 // startNginx runs nginx with these sites and returns a transport to it by name.
 func startNginx(t *testing.T) *http.Transport {
+	tier.Gate(t)
 	program, err := exec.LookPath("nginx")
 	if err != nil {
 		t.Skip("nginx is not in the PATH: install it (nginx-light does) to run this test")
@@ -119,6 +121,7 @@ func certificate(t *testing.T, write func(name, text string), names ...string) *
 }
 
 func TestNginx(t *testing.T) {
+	tier.Gate(t)
 	base := startNginx(t)
 	for _, c := range []struct {
 		url       string

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // arrival is one request as its server saw it.
@@ -164,6 +165,7 @@ func twentySites(t *testing.T) (sites []*pacedSite) {
 // is the least possible on this machine. What else the machine does comes and goes, so
 // the best of three runs counts.
 func TestPacerKeepsTwentySitesAtTheirPaceAndWastesNoTime(t *testing.T) {
+	tier.Gate(t)
 	if testing.Short() {
 		t.Skip("takes three to ten seconds")
 	}

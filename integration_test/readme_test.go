@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // read returns the text of a document, and its blocks of code in the language, in order.
@@ -53,6 +55,7 @@ func TestTheReadmesAreShort(t *testing.T) {
 // The program at the top of the README prints what the README says, at a web in which
 // example.com and down.example.com answer as it says.
 func TestTheProgramInTheReadmePrintsWhatItSays(t *testing.T) {
+	tier.Gate(t)
 	aside(t)
 	_, programs := read(t, "../README.md", "go")
 	_, sessions := read(t, "../README.md", "")
@@ -141,6 +144,7 @@ var (
 `
 
 func TestTheSnippetsInTheReadmeCompile(t *testing.T) {
+	tier.Gate(t)
 	aside(t)
 	_, snippets := read(t, "../README.md", "go")
 	if len(snippets) != 4 {

@@ -23,6 +23,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -58,6 +59,7 @@ func openRedis(t *testing.T, url string) *redisstore.Store {
 }
 
 func TestRedisPassesTheSuiteForStores(t *testing.T) {
+	tier.Gate(t)
 	aside(t)
 	s := startRedis(t)
 	cachetest.TestStore(t, func(t *testing.T) cache.Store {
@@ -200,6 +202,7 @@ func (s *redisServer) do(t *testing.T, args ...any) {
 // A broken Redis makes no verdict worse, no hit slower, and no miss more than 100 ms. A clock
 // holds the last only with -full: package cache has it in virtual time.
 func TestABrokenRedisHarmsNoRequest(t *testing.T) {
+	tier.Gate(t)
 	const waits = 100 * time.Millisecond
 	goroutines := runtime.NumGoroutine()
 	t.Run("with", func(t *testing.T) { // returns when all have ended

@@ -21,6 +21,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/sign"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -107,6 +108,7 @@ func newSigner(t *testing.T) *sign.Signer {
 // Every request that the gate sends verifies at a server: pages and robots.txt, hops of
 // redirects, retries, names of all kinds.
 func TestEverySignedRequestVerifies(t *testing.T) {
+	tier.Gate(t)
 	s := newSigner(t)
 	w := newWalled(t, s)
 	c, gate := w.client(s.Sign)
@@ -191,6 +193,7 @@ func TestAWalledSiteIsReadOnlyWithASignature(t *testing.T) {
 
 // What cannot be signed is not sent: neither a page nor robots.txt.
 func TestNothingGoesOutUnsigned(t *testing.T) {
+	tier.Gate(t)
 	s := newSigner(t)
 	vault := errors.New("key vault away")
 	var failing atomic.Pointer[[]string] // the paths for which the hook fails

@@ -17,6 +17,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // TestSilentOriginsStarveNoOther asks for thousands of origins at once, of which every fourth
@@ -24,6 +25,7 @@ import (
 // wait until the silent ones have had their time: with 256 fetches at once that would take a
 // minute, and with the time-outs as they are by default a minute and a half.
 func TestSilentOriginsStarveNoOther(t *testing.T) {
+	tier.Gate(t)
 	const patience = 40 * time.Second
 	sites := 3000
 	if proc.Slowdown() > 1 { // a fetch takes milliseconds of the processor, and patience is for the silent ones

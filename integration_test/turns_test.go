@@ -32,6 +32,7 @@ import (
 	"github.com/robotsgate/robotsgate/integration_test/internal/redisinfo"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // witness is the site of all origins of a fleet: it knows who came when.
@@ -237,6 +238,7 @@ func keepAsking(ctx context.Context, c *http.Client, u *url.URL) {
 // Sites as witnesses: however many processes ask, each origin keeps its delay, and little of
 // it is lost.
 func TestFleetKeepsOnePace(t *testing.T) {
+	tier.Nightly(t)
 	aside(t)
 	s := startRedis(t)
 	w := newWitness(t, 100*time.Millisecond)
@@ -265,6 +267,7 @@ func TestFleetKeepsOnePace(t *testing.T) {
 // Who comes when robots.txt has been read, and knows as little of it as its reader did, keeps the delay that it asks for,
 // and is told so. So does who reads it again.
 func TestFleetKeepsTheDelayToRobots(t *testing.T) {
+	tier.Gate(t)
 	t.Parallel()
 	s := startRedis(t)
 	w := newWitness(t, time.Second)
@@ -677,6 +680,7 @@ func (s *redisServer) often(t *testing.T, args ...any) {
 }
 
 func TestRedisPassesTheSuiteForTurns(t *testing.T) {
+	tier.Gate(t)
 	aside(t)
 	s := startRedis(t)
 	turnstest.TestStore(t, func(t *testing.T) (a, b turns.Store) {
@@ -687,6 +691,7 @@ func TestRedisPassesTheSuiteForTurns(t *testing.T) {
 
 // What an origin takes of Redis, while a request is under way and processes wait.
 func TestRedisTurnsAreSmallAndGoByThemselves(t *testing.T) {
+	tier.Gate(t)
 	s := startRedis(t)
 	const origin = "https://www.an-origin-of-usual-length.example"
 	const key = "robotsgate:turns:{" + origin + "}"

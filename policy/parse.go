@@ -260,7 +260,7 @@ func (b *builder) record(field, value []byte, line int, sitemap bool) {
 	if !isFieldName(field) {
 		return
 	}
-	r := record{line: uint32(line), field: uint8(len(field)), value: uint32(len(value))}
+	r := record{line: uint32(line), field: uint8(len(field)), value: uint32(len(value)), names: everyone}
 	delay := isDelay(field)
 	if b.inGroup && !sitemap {
 		r.group = b.groups[len(b.groups)-1].line
@@ -292,7 +292,7 @@ func isDelay(field []byte) bool {
 	return ascii.FoldEqual(field, "crawl-delay") || ascii.FoldEqual(field, "request-rate")
 }
 
-// listOf returns the names that a record in a group speaks to. An empty range stands for all.
+// listOf returns the names that a record in a group speaks to.
 func (b *builder) listOf(field []byte, delay bool) span {
 	n := uint32(len(b.names))
 	switch {
@@ -304,7 +304,7 @@ func (b *builder) listOf(field []byte, delay bool) span {
 		}
 		return b.list
 	}
-	return span{}
+	return everyone
 }
 
 // policy returns what was gathered. The Policy has its own memory.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"iter"
+	"math"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ type Record struct {
 	Line         int    // counted from 1
 	GroupLine    int    // the line at which its group begins, or 0 outside of groups
 
-	names span // of those in p, see Under; empty: all
+	names span // of those in p, see Under
 	p     *Policy
 }
 
@@ -25,7 +26,7 @@ type Record struct {
 // or Request-rate speaks to the names above it in its group. A record of any other field speaks to all names of
 // its group.
 func (r Record) Under(token string) bool {
-	if r.names.len() == 0 {
+	if r.names == everyone {
 		return true
 	}
 	for i := r.names.from; i < r.names.to; i++ {
@@ -68,6 +69,9 @@ var known = [...]struct{ name, source string }{
 	{"DisallowAITraining", "draft-canel-robots-ai-control-00, expired"},
 	{"AllowAITraining", "draft-canel-robots-ai-control-00, expired"},
 }
+
+// everyone stands for all names of a group.
+var everyone = span{0, math.MaxUint32}
 
 // record is how a Policy keeps a Record.
 type record struct {

@@ -97,7 +97,7 @@ func (p *Policy) writeGroup(w *strings.Builder, names span, records []Record) {
 	group := p.groups[p.names[names.from].group]
 	var above, below []textLine
 	for _, r := range records {
-		if r.names.len() > 0 {
+		if r.names != everyone {
 			above = append(above, textLine{int(r.names.to), r.line()})
 		} else {
 			below = append(below, textLine{r.Line, r.line()})
@@ -127,6 +127,10 @@ type textLine struct {
 
 // writeNames writes the names of a group, each once in a list, and records behind the names that they speak to.
 func (p *Policy) writeNames(w *strings.Builder, names span, records []textLine) {
+	if len(records) > 0 && records[0].at == int(names.from) { // above all names: for none
+		w.WriteString("User-agent:\n" + records[0].text)
+		records = records[1:]
+	}
 	written := map[string]bool{}
 	for i := names.from; i < names.to; i++ {
 		text := p.nameAt(i)

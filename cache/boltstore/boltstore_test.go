@@ -16,6 +16,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/boltstore"
 	"github.com/robotsgate/robotsgate/cache/cachetest"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 func open(t testing.TB, path string) *boltstore.Store {
@@ -31,6 +32,7 @@ func open(t testing.TB, path string) *boltstore.Store {
 func file(t testing.TB) string { return filepath.Join(t.TempDir(), "robots.db") }
 
 func TestStore(t *testing.T) {
+	tier.Gate(t)
 	cachetest.TestStore(t, func(t *testing.T) cache.Store { return open(t, file(t)) })
 }
 
@@ -57,6 +59,7 @@ func TestValuesAreThereWhenTheFileIsOpenedAgain(t *testing.T) {
 }
 
 func TestTheFileDoesNotGrowWithWhatIsForgotten(t *testing.T) {
+	tier.Gate(t)
 	path := file(t)
 	s := open(t, path)
 	size := int64(0)
@@ -82,6 +85,7 @@ func TestTheFileDoesNotGrowWithWhatIsForgotten(t *testing.T) {
 }
 
 func TestAFileInUseOrInTheWayIsAClearError(t *testing.T) {
+	tier.Gate(t)
 	if held := os.Getenv("BOLTSTORE_HELD"); held != "" { // in another process
 		if _, err := boltstore.Open(held); err != nil {
 			fmt.Println(err)

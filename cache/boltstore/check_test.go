@@ -16,6 +16,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // bitFile makes a file of n values, and returns its keys. If they are many, it has branch
@@ -43,6 +44,7 @@ func bitFile(t *testing.T, n int) (path string, keys []string) {
 // Some of what a wrong bit does to bbolt cannot be recovered from, and some of it never
 // ends. So a process of its own opens, reads and writes each file.
 func TestNoFlippedBitEndsTheProcess(t *testing.T) {
+	tier.Nightly(t)
 	if path := os.Getenv("BOLTSTORE_BITS"); path != "" {
 		flipBits(path, strings.Fields(os.Getenv("BOLTSTORE_KEYS")))
 		os.Exit(0)
@@ -157,6 +159,7 @@ func use(path string, keys []string) bool {
 
 // The kinds that no process survives.
 func TestADamagedTreeIsRefused(t *testing.T) {
+	tier.Gate(t)
 	const pageSize, branch, leaf, list = 4096, 0x01, 0x02, 0x10
 	n := binary.NativeEndian
 	path, _ := bitFile(t, 60)
@@ -234,6 +237,7 @@ func TestADamagedTreeIsRefused(t *testing.T) {
 
 // Whatever is put and forgotten, the next process can open it.
 func TestAnUndamagedFileIsNeverRefused(t *testing.T) {
+	tier.Gate(t)
 	path := file(t)
 	for round := range 40 {
 		r := rand.New(rand.NewPCG(uint64(round), 15))

@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // What a damaged page does to bbolt, it may do as late as in the commit. Each file is put
 // into by a process of its own, which must live.
 func TestADamagedFileEndsNoProcessThatPuts(t *testing.T) {
+	tier.Gate(t)
 	if path := os.Getenv("BOLTSTORE_DAMAGED"); path != "" {
 		s, err := boltstore.Open(path)
 		if err != nil {

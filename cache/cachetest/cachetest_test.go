@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // stub is a store in memory, with or without a fault. It shows that the suite can be
@@ -124,6 +125,7 @@ func (s *stub) unlock(key string, token int) {
 }
 
 func TestAStoreInMemoryPasses(t *testing.T) {
+	tier.Gate(t)
 	TestStore(t, func(*testing.T) cache.Store { return new(stub) })
 	TestStore(t, func(*testing.T) cache.Store { return struct{ cache.Store }{new(stub)} })
 }

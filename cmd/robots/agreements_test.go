@@ -9,10 +9,12 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // The service and the proxy keep the file of --agreements as check and filter do.
 func TestServeAndProxyKeepAgreements(t *testing.T) {
+	tier.Gate(t)
 	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path != "/robots.txt":

@@ -6,11 +6,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // On a terminal a line says whom check and fetch wait for, and is gone when they have it.
 // Elsewhere there is none.
 func TestWaitingIsShownOnATerminal(t *testing.T) {
+	tier.Gate(t)
 	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(time.Second): // two ticks of the line

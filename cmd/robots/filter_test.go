@@ -23,6 +23,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // crowd is a list of URLs on many origins, made anew from its seed each time.
@@ -200,6 +201,7 @@ func TestFilterKeepsItsFilesApart(t *testing.T) {
 // Origins that never answer take their time, and nothing from the others: those come
 // out whole and in order, and the URLs of the dead ones are listed as unknown.
 func TestFilterWithDeadOrigins(t *testing.T) {
+	tier.Nightly(t)
 	t.Parallel()
 	c := crowd{urls: 20_000, origins: 200}
 	m := serveMany(t, 0)
@@ -236,6 +238,7 @@ func TestFilterWithDeadOrigins(t *testing.T) {
 
 // The second run over a cache asks no origin again, and says the same.
 func TestFilterStaysWarmOverRuns(t *testing.T) {
+	tier.Gate(t)
 	t.Parallel()
 	for name, at := range map[string]func(*testing.T) string{
 		"file":  func(t *testing.T) string { return filepath.Join(t.TempDir(), "robots.db") },
@@ -290,6 +293,7 @@ func TestFilterSharesARedis(t *testing.T) {
 // An interrupted run has written whole lines, the first of all; with what it fetched
 // in the cache, the next run asks no origin a second time.
 func TestFilterInterruptedAndRunAgain(t *testing.T) {
+	tier.Gate(t)
 	t.Parallel()
 	c := newCrowd()
 	m := serveMany(t, 20*time.Millisecond)
@@ -342,6 +346,7 @@ func TestFilterInterruptedAndRunAgain(t *testing.T) {
 // A run that is killed, again and again and also within a line, has in the end written what one
 // run would have written.
 func TestFilterKilledAndResumed(t *testing.T) {
+	tier.Gate(t)
 	t.Parallel()
 	c := crowd{urls: 20_000, origins: 200, sorted: true}
 	m := serveMany(t, 20*time.Millisecond)

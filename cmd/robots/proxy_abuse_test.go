@@ -18,6 +18,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // raw sends bytes to the proxy, and returns the status codes of its answers: as many as are expected,
@@ -263,6 +264,7 @@ func (v *relay) send(text string) net.Conn {
 // When a client goes away, the site is let go of: before the answer, in the middle of it, and in
 // the middle of an upload.
 func TestProxyLetsGoOfTheSite(t *testing.T) {
+	tier.Gate(t)
 	began, ended := make(chan string, 9), make(chan string, 9)
 	v := startProxy(t, "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -21,12 +21,14 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // program runs a program that uses the proxy, and returns all that it says. The test is skipped if
 // it is not there.
 func (v *relay) program(t *testing.T, name string, args ...string) string {
 	t.Helper()
+	tier.Gate(t)
 	if _, err := exec.LookPath(name); err != nil {
 		t.Skip(err)
 	}
@@ -118,6 +120,7 @@ func TestCurlUsesTheProxy(t *testing.T) {
 }
 
 func TestPythonUsesTheProxy(t *testing.T) {
+	tier.Nightly(t)
 	flags, _ := testCA(t)
 	sites := bothSites(t, clientSite)
 	const denied = `robotsgate;error=http_request_denied;details="robots.txt, line 2: Disallow: /private"`
@@ -240,6 +243,7 @@ func browserSite(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestChromiumUsesTheProxy(t *testing.T) {
+	tier.Nightly(t)
 	flags, _ := testCA(t)
 	v := startProxy(t, slices.Concat(flags, bothSites(t, browserSite), []string{"--private"})...)
 	for _, scheme := range []string{"http", "https"} {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // The core is used as it is: what is asked of it is seen to arrive there.
@@ -44,6 +46,7 @@ func (v *visits) check(t *testing.T, requests int) {
 }
 
 func TestProxyKeepsThePace(t *testing.T) {
+	tier.Gate(t)
 	site := &visits{delay: 500 * time.Millisecond}
 	v := startProxy(t, "--private", "--pace", siteServer(t, site.ServeHTTP))
 	var all sync.WaitGroup
@@ -56,6 +59,7 @@ func TestProxyKeepsThePace(t *testing.T) {
 
 // Two proxies with one Redis server are one visitor.
 func TestProxyPaceHoldsForTheFleet(t *testing.T) {
+	tier.Gate(t)
 	site := &visits{delay: 300 * time.Millisecond}
 	to, at := siteServer(t, site.ServeHTTP), redis(t)
 	var all sync.WaitGroup

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // http2Site answers with 103, then with what comes, as it comes, and with a trailer.
@@ -40,6 +42,7 @@ func http2Site(w http.ResponseWriter, r *http.Request) {
 
 // With HTTP/2 on both sides of the proxy, on one, or on none, both bodies pass as they come.
 func TestProxyStreamsOverHTTP2(t *testing.T) {
+	tier.Gate(t)
 	for _, site2 := range []bool{false, true} {
 		site := httptest.NewUnstartedServer(http.HandlerFunc(http2Site))
 		site.EnableHTTP2 = site2

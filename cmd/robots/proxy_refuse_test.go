@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // newMoved is a site with a page that leads to a forbidden one.
@@ -23,6 +24,7 @@ func newMoved() *origin {
 // Each way to refuse is seen on plain connections and in TLS, over HTTP/1.1 and HTTP/2, for requests and tunnels. What
 // is no refusal stays as it is.
 func TestProxyRefusesAsItIsTold(t *testing.T) {
+	tier.Gate(t)
 	site := newMoved()
 	sites := bothSites(t, site.ServeHTTP)
 	flags, pool := testCA(t)
@@ -138,6 +140,7 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // A page that is refused is a page to Chromium: its answer tells, or there is none.
 func TestChromiumIsToldOfARefusal(t *testing.T) {
+	tier.Nightly(t)
 	sites := bothSites(t, newMoved().ServeHTTP)
 	browser := chromium(t)
 	for way, want := range map[string]string{"403": "403 true", "410": "410 true", "close": "net::ERR_EMPTY_RESPONSE"} {

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // exchange is a row of exchanges.
@@ -309,6 +311,7 @@ S> HTTP/1.1 200 OK|Content-Length: 2||ok`, ""},
 }
 
 func TestProxyChangesNothing(t *testing.T) {
+	tier.Gate(t)
 	if len(exchanges) < 60 {
 		t.Errorf("%d exchanges, want at least 60", len(exchanges))
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // trust makes this process trust a certificate.
@@ -139,6 +140,7 @@ func (v *relay) connectTo(target, fields string) (c net.Conn, status int, body s
 }
 
 func TestProxyOpensATunnelOnlyWhereNothingIsForbidden(t *testing.T) {
+	tier.Gate(t)
 	to := tlsSites(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Host == "down.example.com" {
 			w.WriteHeader(http.StatusServiceUnavailable)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
@@ -72,6 +73,7 @@ func schemaSite(w http.ResponseWriter, r *http.Request) {
 var schemaSites = []string{"missing", "down", "moved", "loop", "latin1", "short", "rules"}
 
 func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
+	tier.Gate(t)
 	to := siteServer(t, schemaSite)
 	dir := t.TempDir()
 	file, refused := filepath.Join(dir, "robots.txt"), filepath.Join(dir, "refused")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 func authzSite(w http.ResponseWriter, r *http.Request) {
@@ -168,6 +169,7 @@ func TestAuthzUnderRealGateways(t *testing.T) {
 		{"caddy", caddyConfig, []string{"run", "--adapter", "caddyfile", "--config"}},
 	} {
 		t.Run(g.name, func(t *testing.T) {
+			tier.Gate(t)
 			binary, err := exec.LookPath(g.name)
 			if err != nil {
 				t.Skipf("%v: apt-get install %s", err, g.name)

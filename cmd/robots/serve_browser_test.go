@@ -28,11 +28,13 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // chromium starts a browser without a window, and skips the test if there is none.
 func chromium(t *testing.T) context.Context {
 	t.Helper()
+	tier.Nightly(t)
 	binary, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skipf("%v: apt-get install chromium", err)
@@ -237,6 +239,7 @@ const manyURLs = "?site=http://moved.example/private/x&agent=ExampleBot&urls=/se
 	"http://other.example/a%0A//"
 
 func TestPageInChromium(t *testing.T) {
+	tier.Nightly(t)
 	t.Parallel()
 	browser := chromium(t)
 	v := startServe(t, serve.UsualLimits, "--private", "--timeout=2s", siteServer(t, pageSite))

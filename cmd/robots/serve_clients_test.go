@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // pythonClient asks as its arguments say, with nothing but the standard library.
@@ -24,6 +25,7 @@ sys.stdout.write("%d\n" % answer.status + answer.read().decode())
 
 // Real programs get what the service promises.
 func TestServeAnswersRealClients(t *testing.T) {
+	tier.Nightly(t)
 	t.Parallel()
 	for name, command := range map[string]func(method, url, media, body string) []string{
 		"curl": func(method, url, media, body string) []string {
@@ -38,6 +40,7 @@ func TestServeAnswersRealClients(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tier.Nightly(t)
 			if _, err := exec.LookPath(name); err != nil {
 				t.Skipf("%v: apt-get install %s", err, name)
 			}

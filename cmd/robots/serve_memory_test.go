@@ -18,6 +18,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // status is a figure of a process, such as VmHWM, in MiB.
@@ -156,6 +157,7 @@ func skipUnderRace(t *testing.T) {
 // Who has left is not computed for, and 200 who ask about a site at once take no more memory than the
 // others do.
 func TestPageComputesForNobodyWhoHasLeft(t *testing.T) {
+	tier.Nightly(t)
 	skipUnderRace(t)
 	asked := make(chan struct{}, 1000)
 	to := siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -187,6 +189,7 @@ func TestPageComputesForNobodyWhoHasLeft(t *testing.T) {
 
 // Fifty questions about a large file: it is not read anew for each rule. (That took 1.9 s.)
 func TestPageTakesLittleProcessorTime(t *testing.T) {
+	tier.Nightly(t)
 	skipUnderRace(t)
 	cmd, at := process(t, "--cache=none")
 	form := formOf("source", "text", "robots", manyRules(), "urls", manyPaths())
@@ -221,6 +224,7 @@ func TestServeLeavesNoFile(t *testing.T) {
 // Many questions of 100 clients, with slow readers, hang-ups and bodies that are too large among them:
 // each is answered or refused with a reason, and memory is flat. With -million they are 24,000.
 func TestServeUnderAMixedCrowd(t *testing.T) {
+	tier.Nightly(t)
 	t.Parallel()
 	questions := 10
 	if *million {

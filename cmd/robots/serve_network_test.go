@@ -16,6 +16,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // questionsAbout are requests that make a service ask a site: one for each parameter.
@@ -122,6 +123,7 @@ func TestServeAsksPublicNetworksOnly(t *testing.T) {
 
 // A site has no visit for a URL that nothing would send. If it is known, the answer is the same.
 func TestServeVisitsNoSiteForATypingError(t *testing.T) {
+	tier.Gate(t)
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer server.Close()

@@ -24,6 +24,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // described holds answers against the document that a service gives of itself.
@@ -151,6 +152,7 @@ func (d *described) send(v *serving, o operation, status int, fields ...string) 
 
 // Every status of every path is as the document says, and the document has no other.
 func TestServeIsAsItsOpenAPIDocumentSays(t *testing.T) {
+	tier.Gate(t)
 	t.Parallel()
 	const (
 		asJSON   = "Content-Type: application/json"
@@ -331,6 +333,7 @@ func TestServeOpenAPIIsTakenByGenerators(t *testing.T) {
 		{"redocly", "lint", "--skip-rule", "info-license", doc}, // the owner has chosen none yet
 	} {
 		t.Run(c[0], func(t *testing.T) {
+			tier.Nightly(t)
 			if _, err := exec.LookPath(c[0]); err != nil {
 				t.Skip(err)
 			}

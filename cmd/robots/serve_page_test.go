@@ -23,6 +23,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
@@ -288,6 +289,7 @@ func TestPageOfLargeFilesIsBounded(t *testing.T) {
 
 // One command, on a machine that knows nothing of it, and the page is there.
 func TestPageIsThereAtOnce(t *testing.T) {
+	tier.Nightly(t)
 	skipUnderRace(t)
 	var took time.Duration
 	for range 3 { // another program may have the processor just then
@@ -468,6 +470,7 @@ func TestPageHelps(t *testing.T) {
 
 // What a page shows is asked for, too; the page itself is read only if the service may.
 func TestPageAsksForWhatAPageShows(t *testing.T) {
+	tier.Nightly(t)
 	var mu sync.Mutex // guards asked
 	var asked []string
 	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {

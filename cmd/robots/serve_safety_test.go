@@ -20,6 +20,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // fails runs "robots" in this process, and returns how it ends and what it complains of.
@@ -126,6 +127,7 @@ func (v *serving) dial(text string) net.Conn {
 
 // A client that stalls loses its connection, wherever it does, and gives its place to another.
 func TestServeWaitsForNoStalledClient(t *testing.T) {
+	tier.Gate(t)
 	l := serve.UsualLimits
 	l.Header, l.Body, l.Answer, l.Stream, l.Streams, l.Questions =
 		200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond, 1, 1
@@ -240,6 +242,7 @@ func TestServeAnswersBesideASlowForm(t *testing.T) {
 }
 
 func TestServeAnswersBesideIdleConnections(t *testing.T) {
+	tier.Gate(t)
 	most := 10000
 	var files syscall.Rlimit
 	syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files)

@@ -27,6 +27,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 )
 
@@ -174,6 +175,7 @@ func TestServeDecidesAsCheckDoes(t *testing.T) {
 // The same 10,000 questions, one by one here, and a hundred to a command: it tells the seconds until a
 // site is asked again from when it answers, not from when it asked.
 func TestServeDecidesAsCheckDoesTenThousandTimes(t *testing.T) {
+	tier.Gate(t)
 	to := siteServer(t, schemaSite)
 	v := startServe(t, serve.UsualLimits, "--private", "--agent=ExampleBot", to)
 	args := []string{"check", "--json", "--agent=ExampleBot", to}
@@ -200,6 +202,7 @@ func TestServeDecidesAsCheckDoesTenThousandTimes(t *testing.T) {
 
 // What the Cache holds in another dialect, for a day, does not tell when a site that is down is asked again.
 func TestServeTellsWhenASiteIsAskedAgain(t *testing.T) {
+	tier.Gate(t)
 	var down atomic.Bool
 	to := siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		if down.Load() {
@@ -283,6 +286,7 @@ func TestServeReadsInEveryDialectWhateverItsOwn(t *testing.T) {
 
 // The questions are those of real files, and all 10,000 of them.
 func TestServeMatchesAsMatchDoes(t *testing.T) {
+	tier.Gate(t)
 	files := vectors.Corpus(t)
 	asked := map[[2]string][]string{} // the URLs, by file and agent
 	for _, q := range vectors.Queries(t) {
@@ -312,6 +316,7 @@ func TestServeMatchesAsMatchDoes(t *testing.T) {
 }
 
 func TestServeStreamsAsFilterWrites(t *testing.T) {
+	tier.Gate(t)
 	t.Parallel()
 	to := siteServer(t, schemaSite)
 	var list strings.Builder
@@ -439,6 +444,7 @@ func (e *manyLines) Read(p []byte) (int, error) {
 }
 
 func TestServeStreamsAtConstantMemory(t *testing.T) {
+	tier.Nightly(t)
 	const lines = 200000 // 45 MB in, 90 MB out
 	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(http.ResponseWriter, *http.Request) {}))
 	req, _ := http.NewRequestWithContext(t.Context(), "POST", v.url+"/v1/decide", &manyLines{left: lines})
@@ -615,6 +621,7 @@ func TestServeTellsThatABodyIsTooLarge(t *testing.T) {
 // Memory does not grow with the answers: neither with the records nor with what the command says
 // of malformed URLs beside them.
 func TestServeMatchesAtConstantMemory(t *testing.T) {
+	tier.Nightly(t)
 	skipUnderRace(t)
 	const urls = 1 << 20 // 240 MB of answers, of which half is read
 	v := startServe(t, serve.UsualLimits)

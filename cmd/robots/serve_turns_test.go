@@ -14,6 +14,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // given is what a test looks at of the answer of POST /v1/turns.
@@ -24,6 +25,7 @@ type given struct {
 
 // Two services with one Redis server are one visitor.
 func TestServeTurnsHoldForTheFleet(t *testing.T) {
+	tier.Gate(t)
 	var mu sync.Mutex
 	var robots time.Time
 	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -76,6 +78,7 @@ func TestServeTurnsHoldForTheFleet(t *testing.T) {
 
 // Without the server of turns there are none, and the service is not ready.
 func TestServeTurnsNeedTheirStore(t *testing.T) {
+	tier.Gate(t)
 	t.Parallel()
 	v := startServe(t, serve.UsualLimits, "--private", "--cache=redis://127.0.0.1:1/0",
 		siteServer(t, func(http.ResponseWriter, *http.Request) {}))
@@ -104,6 +107,7 @@ func TestServeTurnsNeedTheirStore(t *testing.T) {
 
 // Over HTTP/2 a stream ends at the deadline of its answer, even if there is none yet: a wait is no such deadline.
 func TestServeTurnsAreWaitedForOverHTTP2(t *testing.T) {
+	tier.Gate(t)
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	c := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: certified(t, cert, key)}, ForceAttemptHTTP2: true}
@@ -124,6 +128,7 @@ func TestServeTurnsAreWaitedForOverHTTP2(t *testing.T) {
 
 // A turn that a client waits for ends when it hangs up its real connection.
 func TestServeTurnsSeeAClientHangUp(t *testing.T) {
+	tier.Gate(t)
 	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(http.ResponseWriter, *http.Request) {}))
 	const question = `{"url":"http://a.example/","wait":"2m"}`
 	v.do("POST", "/v1/turns", question, "Content-Type: application/json") // has the place

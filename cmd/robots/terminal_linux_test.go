@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // onTerminal runs a command with its output on a terminal and returns what came there.
@@ -131,6 +132,7 @@ func TestFilterShowsProgressOnATerminal(t *testing.T) {
 
 // A terminal that cannot rewrite a line shows the summary only.
 func TestFilterDrawsNothingOnADumbTerminal(t *testing.T) {
+	tier.Gate(t)
 	m := serveMany(t, 50*time.Millisecond)
 	m.dead = map[string]bool{"site1.example": true}
 	cmd := m.command(t, crowd{urls: 20, origins: 2}, "--timeout", "1s")
@@ -145,6 +147,7 @@ func TestFilterDrawsNothingOnADumbTerminal(t *testing.T) {
 
 // Nothing is drawn over what is typed, for as long as it takes.
 func TestFilterReadsTheKeyboard(t *testing.T) {
+	tier.Gate(t)
 	m := serveMany(t, time.Second)
 	cmd := m.command(t, crowd{})
 	got := onTerminalOf(t, cmd, 80, "http://site1.example/public\n\x04")

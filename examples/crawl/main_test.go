@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/robotsgate/robotsgate/examples/internal/site"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 func crawled(t *testing.T, hosts ...site.Host) (string, *site.Web) {
@@ -30,6 +31,7 @@ func crawled(t *testing.T, hosts ...site.Host) (string, *site.Web) {
 }
 
 func TestTheCrawlerShowsEveryKindOfAnswer(t *testing.T) {
+	tier.Gate(t)
 	out, web := crawled(t, hosts()...)
 	for _, want := range []string{
 		"http://rules.example/private/ ",
@@ -69,6 +71,7 @@ func TestTheCrawlerShowsEveryKindOfAnswer(t *testing.T) {
 }
 
 func TestTheDistanceThatIsShownIsKept(t *testing.T) {
+	tier.Gate(t)
 	out, _ := crawled(t, hosts()...)
 	for host, least := range map[string]float64{"slow": 0.3, "rules": 0.1, "missing": 0.02} {
 		shown := regexp.MustCompile(`http://`+host+`\.example/\S* +\d+, (\S+) s apart`).FindAllStringSubmatch(out, -1)

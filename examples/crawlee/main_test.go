@@ -4,9 +4,11 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/examples/internal/service/servicetest"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 func TestCrawleeSendsOnlyWhatRobotsTxtAllows(t *testing.T) {
+	tier.Nightly(t)
 	servicetest.Check(t, run,
 		"fetched http://www.example/ 200\n",
 		"fetched http://www.example/public 200\n",

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // TestMain lets copies of the test be the workers.
@@ -21,6 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestTheFleetProvesWhatItSays(t *testing.T) {
+	tier.Nightly(t)
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("redis-server is not installed")
 	}
@@ -47,6 +50,7 @@ func TestTheFleetProvesWhatItSays(t *testing.T) {
 
 // What the sites should not have seen is an error, and so the exit status.
 func TestTheProofCanFail(t *testing.T) {
+	tier.Nightly(t)
 	for _, tt := range []struct {
 		name  string
 		spoil func(w *web)

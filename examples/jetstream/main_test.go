@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // TestMain lets copies of the test be the workers.
@@ -25,6 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestTheCrawlProvesWhatItSays(t *testing.T) {
+	tier.Nightly(t)
 	for _, tt := range []struct {
 		name    string
 		servers int

@@ -10,9 +10,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 func TestEachSiteSeesOneVisitorThatKeepsItsDelay(t *testing.T) {
+	tier.Nightly(t)
 	var out strings.Builder
 	all, err := run(t.Context(), &out, t.Output())
 	if errors.Is(err, exec.ErrNotFound) {
@@ -58,6 +61,7 @@ func (c cutOff) Write(p []byte) (int, error) {
 }
 
 func TestAnInterruptedRunLeavesNoProcess(t *testing.T) {
+	tier.Nightly(t)
 	for name, out := range map[string]func(stop func()) io.Writer{
 		"while it crawls": func(stop func()) io.Writer { return cutOff(stop) },
 		"while it builds": func(stop func()) io.Writer { stop(); return io.Discard },

@@ -3,9 +3,12 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 func TestARefusalIsNotRetriedAndAnUnreachableRobotsTxtIsRequeued(t *testing.T) {
+	tier.Gate(t)
 	var out strings.Builder
 	if err := run(&out); err != nil {
 		t.Fatal(err)

@@ -5,9 +5,12 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 func TestTheBrowserSendsOnlyWhatRobotsTxtAllows(t *testing.T) {
+	tier.Nightly(t)
 	var out strings.Builder
 	err := run(t.Context(), &out)
 	if errors.Is(err, exec.ErrNotFound) {

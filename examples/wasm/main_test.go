@@ -5,9 +5,12 @@ import (
 	"os/exec"
 	"regexp"
 	"testing"
+
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 func TestAPageDecidesWithoutAServer(t *testing.T) {
+	tier.Nightly(t)
 	if _, err := exec.LookPath("chromium"); err != nil {
 		t.Skipf("%v: apt-get install chromium", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -29,6 +30,7 @@ func file(body []byte) *fetch.Result {
 // A crawl through a million origins, one in a hundred of them hostile, stays within a
 // bound. With fewer origins the bound is lower, so that it is reached.
 func TestCacheMillionOriginsStayWithinTheBound(t *testing.T) {
+	tier.Gate(t)
 	origins, bound := sizes.Of(1_000_000), int64(64<<20)
 	if !*sizes.Full {
 		bound = 4 << 20
@@ -94,6 +96,7 @@ func TestCacheMillionOriginsStayWithinTheBound(t *testing.T) {
 
 // A restart finds what the file has: it is open at once, and no origin is fetched again.
 func TestCacheWarmStart(t *testing.T) {
+	tier.Gate(t)
 	path, origins := filepath.Join(t.TempDir(), "robots.db"), sizes.Of(100_000)
 	body := []byte("User-agent: *\n" + strings.Repeat("Disallow: /a/typical/path\n", 20) + "Sitemap: https://www.example.com/sitemap.xml\n")
 	store := openBolt(t, path)

@@ -18,6 +18,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 var loadSize = flag.String("load", "small", "`size` of the load tests: small, or full (10,000 origins and 1,000 callers, without -race)")
@@ -48,6 +49,7 @@ func loadScale(t *testing.T) scale {
 // are. Whatever they do, nothing is sent that robots.txt forbids or that is not known to
 // be allowed, no healthy site suffers, and no caller waits longer than it wants to.
 func TestLoadHostileMix(t *testing.T) {
+	tier.Gate(t)
 	size := loadScale(t)
 	r := newRig(t, size, nil)
 	sites := hostileSites(size.hostile)
@@ -81,6 +83,7 @@ func TestLoadHostileMix(t *testing.T) {
 
 // TestLoadWideColdStart asks many healthy sites for one page each.
 func TestLoadWideColdStart(t *testing.T) {
+	tier.Gate(t)
 	size := loadScale(t)
 	n := size.healthy + size.hostile
 	r := newRig(t, size, nil)
@@ -116,6 +119,7 @@ func TestLoadWideColdStart(t *testing.T) {
 // TestLoadOutageAfterAGoodCopy asks sites again that were good once and no longer are: an
 // outage leaves their rules in force (RFC 9309 §2.4), a 404 drops them (§2.3.1.3).
 func TestLoadOutageAfterAGoodCopy(t *testing.T) {
+	tier.Gate(t)
 	size := loadScale(t)
 	kept := &cache.Cache{MinTTL: -1, DefaultTTL: time.Nanosecond} // so that "later" is now
 	r := newRig(t, size, kept)
@@ -151,6 +155,7 @@ func TestLoadOutageAfterAGoodCopy(t *testing.T) {
 // TestLoadDeadlines has callers in a hurry ask sites that stall, in each way there is.
 // Each goes when his time is up, and the fetch goes on to its own end.
 func TestLoadDeadlines(t *testing.T) {
+	tier.Nightly(t)
 	size := loadScale(t)
 	r := newRig(t, size, nil)
 	if *loadSize == "small" {

@@ -21,6 +21,7 @@ import (
 	"github.com/robotsgate/robotsgate/integration_test/internal/redisinfo"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // The run of a million origins:
@@ -131,6 +132,7 @@ func endSimChildren(t *testing.T, all []*simChild) (logs []string) {
 // anew in the middle. The clock is short, not changed: sites state shorter lifetimes, and the
 // bounds of the caches are shorter by the same factor.
 func TestMillion(t *testing.T) {
+	tier.Nightly(t)
 	socket := proc.Socket(t)
 	_, addr := proc.Redis(t, "--unixsocket", socket)
 	url, server := "unix://"+socket, redis.NewClient(&redis.Options{Addr: addr})

@@ -17,6 +17,7 @@ import (
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // TestTurnsBesideRedisBenchmark compares the turns that one process takes and ends in a second, each
@@ -24,6 +25,7 @@ import (
 // come 50 at a time and, to see what the server itself can do, 16 in each of its pipelines. Both sides
 // are measured in turns.
 func TestTurnsBesideRedisBenchmark(t *testing.T) {
+	tier.Nightly(t)
 	program, err := exec.LookPath("redis-benchmark")
 	if err != nil {
 		t.Skip("redis-benchmark is not installed")

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // FirstLine starts cmd, which it owns, and returns what that says first: where it listens.
@@ -124,6 +126,7 @@ func Serve(t testing.TB, cmd *exec.Cmd, addr string) *Server {
 // redis-server is not installed (Debian, Ubuntu: apt-get install redis-server).
 func Redis(t testing.TB, args ...string) (s *Server, addr string) {
 	t.Helper()
+	tier.Gate(t)
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Skip("redis-server is not installed; the tests with a real Redis do not run")

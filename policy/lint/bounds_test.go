@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
@@ -65,6 +66,7 @@ func nested(n int) string {
 }
 
 func TestFindingsAreBoundedWhateverTheFile(t *testing.T) {
+	tier.Gate(t)
 	for _, h := range hostile {
 		check(t, h.name, []byte(h.data))
 	}

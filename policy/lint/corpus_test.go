@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
@@ -74,6 +75,7 @@ var frequencies = []struct {
 }
 
 func TestFrequenciesOverTheCorpus(t *testing.T) {
+	tier.Gate(t)
 	long(t)
 	files := vectors.Corpus(t)
 	n := map[string]int{}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
@@ -46,6 +47,7 @@ func TestFixWritesWhatTheFindingsSay(t *testing.T) {
 // Over real and mutated files no verdict changes, no finding with a replacement that keeps them is left, and what has no
 // finding keeps its bytes.
 func TestFixKeepsAllVerdictsAndLeavesNothingToFix(t *testing.T) {
+	tier.Gate(t)
 	long(t)
 	random := rand.New(rand.NewPCG(2026, 30))
 	files := vectors.Corpus(t)

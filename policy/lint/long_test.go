@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
@@ -40,6 +41,7 @@ func TestAnUnknownCountIsNotSaidAsKnown(t *testing.T) {
 
 // Groups of many names take no longer than others.
 func TestAllOfALongFileIsMended(t *testing.T) {
+	tier.Gate(t)
 	for _, c := range []struct{ agent, rule string }{{"User-agent", "DISALLOW"}, {"USER-AGENT", "Disallow"}} {
 		var file strings.Builder
 		for g := range 300 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
@@ -226,6 +227,7 @@ func third(t *testing.T, names []string) ([]string, int) {
 }
 
 func TestAReplacementIsAPromise(t *testing.T) {
+	tier.Gate(t)
 	long(t)
 	random := rand.New(rand.NewPCG(2026, 1123))
 	var p promises

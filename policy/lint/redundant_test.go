@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
@@ -33,6 +34,7 @@ func withoutRedundant(text string) (string, int) {
 }
 
 func TestRedundantRulesOfRealFilesChangeNoVerdict(t *testing.T) {
+	tier.Gate(t)
 	files := vectors.Corpus(t)
 	type pair struct{ whole, less *policy.Policy }
 	parsed := map[string]pair{}
@@ -68,6 +70,7 @@ func TestRedundantRulesOfRealFilesChangeNoVerdict(t *testing.T) {
 
 // Rules over two letters, a slash and the wildcards collide all the time.
 func TestRedundantRulesOfRandomFilesChangeNoVerdict(t *testing.T) {
+	tier.Gate(t)
 	random := rand.New(rand.NewPCG(9309, 2022))
 	word := func(alphabet string, n int) string {
 		b := []byte{'/'}
@@ -101,6 +104,7 @@ func TestRedundantRulesOfRandomFilesChangeNoVerdict(t *testing.T) {
 // Readers that take the first match are policy.Original. Without wildcards, a file says the same to them exactly if
 // no rule is reported as order-dependent.
 func TestOrderMattersExactlyWhereItIsReported(t *testing.T) {
+	tier.Gate(t)
 	random := rand.New(rand.NewPCG(1994, 1996))
 	same, different := 0, 0
 	for range 3000 {
@@ -143,6 +147,7 @@ func TestOrderMattersExactlyWhereItIsReported(t *testing.T) {
 // A reserved character and its escape are one to RFC 9309 and two to Google, and a rule
 // is redundant only if it is to both.
 func TestRedundantRulesWithEscapesChangeNoVerdict(t *testing.T) {
+	tier.Gate(t)
 	random := rand.New(rand.NewPCG(3986, 9309))
 	words := [...]string{"a", "b", "/", "/", ":", "%3A", "?", "*", "%2F"}
 	text := func(words []string, n int) string {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
@@ -100,6 +101,7 @@ func TestAReplacementIsNotKeptBackForRulesFarFromIt(t *testing.T) {
 
 // Three rules over few patterns with stars, of which the last begins to count.
 func TestReplacementsAmongFewPatternsKeepVerdicts(t *testing.T) {
+	tier.Gate(t)
 	q := questions{[]string{"x"}, []string{"/"}}
 	for _, a := range []string{"a", "b", "/", "q"} {
 		for _, b := range []string{"", "a", "b", "/", "q"} {
@@ -127,6 +129,7 @@ func TestReplacementsAmongFewPatternsKeepVerdicts(t *testing.T) {
 
 // Groups whose names are parts of one another, some begun by lines that not all read.
 func TestReplacementsAmongFewNamesKeepVerdicts(t *testing.T) {
+	tier.Gate(t)
 	random := rand.New(rand.NewPCG(9309, 3986))
 	some := func(all ...string) string { return all[random.IntN(len(all))] }
 	q := questions{strings.Fields("anybody a ab b foo f foobot bot oobot yandex yandexbot yandeximages bingbot bingbotx msnbot mj mj12bot compatible x"),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/page"
 )
@@ -254,6 +255,7 @@ func generate(rng *rand.Rand) (lines []string) {
 }
 
 func TestRulesEqualAnIndependentEvaluator(t *testing.T) {
+	tier.Gate(t)
 	rng := rand.New(rand.NewPCG(16, 2026))
 	crawlers := []struct {
 		d      policy.Dialect

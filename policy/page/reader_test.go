@@ -14,6 +14,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/page"
 )
@@ -344,6 +345,7 @@ func hostilePages() map[string]string {
 // However a page is made and arrives, the scanner takes at most two steps for each of its
 // bytes and one for each piece, and hands no byte on twice.
 func TestEachByteIsLookedAtOnce(t *testing.T) {
+	tier.Nightly(t)
 	for name, text := range hostilePages() {
 		text = text[:256<<10]
 		for _, size := range []int{len(text), 4093, 64, 3, 1} {
@@ -414,6 +416,7 @@ func hostileHeaders() map[string][]string {
 // Eight times as much takes about eight times as long; 64 times would be
 // quadratic.
 func TestTimeIsLinear(t *testing.T) {
+	tier.Nightly(t)
 	if testing.Short() || proc.UnderRace() {
 		t.Skip("compares times")
 	}

@@ -27,7 +27,7 @@ func matching(paths []string, target string) iter.Seq2[int, string] {
 				size += len(disallow) + len(paths[n])
 			}
 			for _, r := range rules(paths[from:n]).Matching(target) {
-				if !yield(from+r.Line-2, r.Pattern) {
+				if !yield(from+r.Line-2, normal(r.Pattern)) {
 					return
 				}
 			}
@@ -82,8 +82,7 @@ func choose(paths []string, target string) (holds map[string]bool, more bool) {
 
 // normal returns a path as its bytes count.
 func normal(path string) (form string) {
-	for r := range rules([]string{path}).Rules() {
-		form = r.Pattern
-	}
-	return form
+	text := policy.Parse([]byte("user-agent: *" + disallow + path)).String()
+	_, form, _ = strings.Cut(text, "\nDisallow: ")
+	return strings.TrimSuffix(form, "\n")
 }

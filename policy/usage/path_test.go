@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
@@ -42,6 +43,7 @@ func randomPaths(rnd *rand.Rand) (paths []string) {
 // P-51, P-52, P-74: however paths have wildcards, those of robots.txt hold that are the
 // longest, and of a tdmrep.json the first.
 func TestWildcardPathsEqualAnEvaluator(t *testing.T) {
+	tier.Gate(t)
 	rnd := rand.New(rand.NewPCG(51, 74))
 	ties, firsts := 0, 0
 	for range 3_000 {
@@ -143,6 +145,7 @@ func allocated(f func()) uint64 {
 
 // P-42: eight times as many paths take eight times as many bytes, whatever they are.
 func TestManyPathsAreBuiltInProportion(t *testing.T) {
+	tier.Nightly(t)
 	const n = 6_400
 	for _, h := range hostilePaths {
 		few, _, fewEntries := hostileFiles(h.path, n/8)
@@ -171,6 +174,7 @@ func TestManyPathsAreBuiltInProportion(t *testing.T) {
 // Paths take a few times as long as a robots.txt with the same patterns: the parse, and one
 // question. Asked about one by one, they take up to some hundred times as long.
 func TestManyPathsTakeAsLongAsRules(t *testing.T) {
+	tier.Nightly(t)
 	if testing.Short() || proc.UnderRace() {
 		t.Skip("compares times")
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/robotsgate/robotsgate/client/turns"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -185,6 +186,7 @@ func TestPacerForgetsPausesOnlyWhenThereIsNothingElse(t *testing.T) {
 
 // A million origins are paced once each, 20,000 in a second; what is kept does not grow.
 func TestPacerMemoryIsFlatAtTheBound(t *testing.T) {
+	tier.Nightly(t)
 	if testing.Short() {
 		t.Skip("a million origins take some seconds")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
 	"github.com/robotsgate/robotsgate/client/turns/turnstest"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // serve starts a Redis.
@@ -40,6 +41,7 @@ const site, key = "https://a.example", "robotsgate:turns:{https://a.example}"
 // The state of an origin holds times by the server's clock, and none is lost by their size: today, a second
 // after the epoch, and in three hundred years.
 func TestTheSuiteAtThreeTimes(t *testing.T) {
+	tier.Nightly(t)
 	c := serve(t)
 	secs, _ := c.Time(t.Context()).Result()
 	for _, by := range []string{"0", fmt.Sprint(-secs.UnixMicro() + 1e6), "300 * 366 * 86400 * 1000000"} {
@@ -261,6 +263,7 @@ func TestPrefixesKeepFleetsApart(t *testing.T) {
 
 // Thousands wait at one origin, or have places there.
 func TestThousandsAtOneOrigin(t *testing.T) {
+	tier.Nightly(t)
 	c := serve(t)
 	s := open(t, c)
 	many := func(i int) turns.Ask {

@@ -9,10 +9,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // Records are made at random: each field zero, or of the plainest or the strangest kind.
 func TestRecordsAreWrittenAsEncodingJSONWrites(t *testing.T) {
+	tier.Gate(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		v := new(Verdict)
