@@ -16,8 +16,9 @@
 // takes precedence over an answer for all. Sources of different fetch.Kinds share no answers.
 //
 // Behind the memory there can be a Store, for a restart that starts warm or for several processes.
-// A Store adds at most 100 ms to a call, or with locks 2 seconds at a time (see
-// Cache.StoreTimeout). Writes happen in the background, and are not repeated: what could not be
+// A Store adds at most 2 seconds to a call (with locks, at a time; see Cache.StoreTimeout). Whether it has rules that it
+// cannot give is not taken for "none": a status of the moment permits nothing then, and the Store is asked again within
+// five seconds. Rules with no-store leave a mark there, without the file. Writes happen in the background, and are not repeated: what could not be
 // written is written with its next refresh, and once more at Close. A Store that fails is bypassed until it
 // recovers. Package boltstore keeps a file, for one process.
 //
@@ -112,8 +113,8 @@ type Cache struct {
 	// StoreTimeout bounds what the Store may cost a caller whose origin is not in memory, all calls
 	// together. A call that takes longer is a failure of the Store, and robots.txt is fetched. If
 	// too many values wait to be written, the caller waits for what is left of this time. Set more
-	// if you would rather wait for the Store than ask a site twice. If zero, 100 milliseconds, or 2
-	// seconds with a Locker, which is shared over a network. If negative, there is none.
+	// if you would rather wait for the Store than ask a site twice. If zero, 2 seconds: a machine that is busy must
+	// not make a crawler ask a site twice. If negative, there is none.
 	//
 	// With a Locker, the time starts again if the Store has answered any caller meanwhile: it is then
 	// slow, not dead. It also starts again if this process noticed its end late, by more than an eighth of
@@ -221,11 +222,7 @@ func (c *Cache) init() {
 	c.memory.init(orDefault(c.Size, defaultSize, math.MaxInt), orDefault(c.MaxBytes, defaultMaxBytes, math.MaxInt64))
 	c.closing = make(chan struct{}, 1)
 	c.flights.init()
-	usual := readTimeout
-	if _, shared := c.Store.(Locker); shared {
-		usual = sharedTimeout
-	}
-	c.patience = orDefault(c.StoreTimeout, usual, flightTimeout)
+	c.patience = orDefault(c.StoreTimeout, storeTimeout, flightTimeout)
 	if c.Store != nil {
 		c.backing = backing.New(c.Store, ErrMiss, c.patience, c.Logger)
 	}

@@ -10,9 +10,7 @@ import (
 )
 
 const (
-	// Defaults of Cache.StoreTimeout. What several processes share is over a network, and a new connection
-	// costs some round trips before the first answer.
-	readTimeout, sharedTimeout = 100 * time.Millisecond, 2 * time.Second
+	storeTimeout = 2 * time.Second // the default of Cache.StoreTimeout
 
 	// A caller that waits for another process's result looks for it less and less often, and
 	// for its lock even less: hundreds of origins may be waited for at once.
@@ -130,7 +128,7 @@ func (c *Cache) read(o place, look backing.Look) (rec *record, body []byte, stor
 	if rec, body, err = decodeRecord(o.key(), data); err != nil {
 		c.backing.Damaged()
 	}
-	return rec, body, true, nil // a damaged value is as good as none
+	return rec, body, true, nil // of a damaged value, nothing
 }
 
 // readOwn returns what the Store has of a User-Agent's place; nil if that is of no use.
@@ -148,7 +146,9 @@ func (c *Cache) readOwn(o place, look backing.Look, now time.Time) (*state, erro
 func (c *Cache) compare(o place, s *state, look backing.Look, src *Source) (found consultation, err error) {
 	rec, body, stored, err := c.read(o, look)
 	found.at = time.Now()
-	found.unread, found.holds = err != nil, err != nil || stored
+	// What is damaged may have been rules, and a mark says that there were some.
+	found.unread, found.holds = err != nil || stored && rec == nil, err != nil || stored
+	found.unread = found.unread || rec != nil && found.at.Before(rec.Rules)
 	if rec != nil && !rec.usable(o, found.at) {
 		rec, found.unread = nil, true
 	}
@@ -204,11 +204,14 @@ func (c *Cache) keep(o place, s *state, r, prev *fetch.Result, stored consultati
 		// This state is not to be stored. The rules in the Store go on to hold, unless the
 		// origin has replaced them since: a 304 only renews them.
 		superseded := r.Err == nil && (volatile || prev == nil || r.Policy != prev.Policy)
-		if !superseded || !stored.holds && !c.backing.Has(key) {
+		if !superseded || !isRules(r) && !stored.holds && !c.backing.Has(key) {
 			stored.release()
 			return
 		}
 		data = nil
+	}
+	if r.Err == nil && data == nil && isRules(r) {
+		data, _ = encodeMark(key, src.agent(), s.at.Add(s.kept)) // times and a key: no error
 	}
 	c.backing.Put(key, data, s.retention(now), c.patience-stored.took, stored.release)
 }

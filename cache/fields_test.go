@@ -28,7 +28,7 @@ func TestFieldsThatAreZeroOrNegative(t *testing.T) {
 		"Size": 50_000, "MaxBytes": 64 << 20,
 		"MinTTL": int64(time.Minute), "MaxTTL": int64(24 * time.Hour), "DefaultTTL": int64(24 * time.Hour),
 		"MaxStale": int64(30 * 24 * time.Hour), "MinRetry": int64(30 * time.Second),
-		"StoreTimeout": int64(100 * time.Millisecond),
+		"StoreTimeout": int64(2 * time.Second),
 	}
 	negative := map[string]int64{
 		"Size": math.MaxInt, "MaxBytes": math.MaxInt64,

@@ -233,8 +233,28 @@ func (c *Cache) flight(o place, s *state, now time.Time, src *Source) (*fetch.Re
 			c.publish(o, s, stored.at, src)
 			return c.terms.newest(s, stored.at), nil
 		}
+		if held := c.held(s, stored); held != nil {
+			stored.release()
+			c.publish(o, held, stored.at, src)
+			return c.terms.newest(held, stored.at), nil
+		}
 	}
 	return c.fetch(o, s, src, stored)
+}
+
+// held is what holds of a state that was withheld, after the Store was asked again; nil: the site has to be asked.
+func (c *Cache) held(s *state, stored consultation) *state {
+	switch {
+	case s == nil || s.moment == nil:
+		return nil
+	case stored.unread:
+		return s.stillWithheld(stored.at)
+	}
+	s = s.released()
+	if _, _, due := c.terms.at(s, stored.at); due != notDue {
+		return nil
+	}
+	return s
 }
 
 // fetch is flight for an origin that has to be asked.
@@ -261,6 +281,11 @@ func (c *Cache) fetch(o place, s *state, src *Source, stored consultation) (*fet
 			c.publish(o, s, a.at, src) // that the Store was asked for this User-Agent is new, or its callers would fly again at once
 		}
 		return c.terms.newest(a.state, a.at), nil
+	}
+	if stored.unread && !s.hasRules(a.at) {
+		if a.state.assumed = nil; a.result.OfTheMoment() {
+			a.state = a.state.withheld()
+		}
 	}
 	var landed error
 	if own := o.of(src.agent()); a.result.UserAgent != "" && o != own {

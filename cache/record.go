@@ -52,6 +52,10 @@ type record struct {
 	Agent   string         `json:"agent"`  // of who wrote this, and then had no other place
 	Answer  *answerRecord  `json:"answer,omitempty"`
 	Failure *failureRecord `json:"failure,omitempty"`
+
+	// Rules is until when rules were to be kept that no Store may have (no-store), or that are too long for it. It
+	// is a mark that there were some: a status of the moment does not permit what they forbid.
+	Rules time.Time `json:"rules_until,omitzero"`
 }
 
 type answerRecord struct {
@@ -105,7 +109,16 @@ func encodeState(key, agent string, s *state, file *fetch.Result) ([]byte, error
 			Retry: s.retry, Since: s.since, Count: s.failures,
 		}
 	}
-	meta, err := json.Marshal(&rec)
+	return rec.encode(body)
+}
+
+// encodeMark returns the bytes that say until when there were rules.
+func encodeMark(key, agent string, until time.Time) ([]byte, error) {
+	return (&record{Origin: key, Agent: agent, Rules: until}).encode(nil)
+}
+
+func (rec *record) encode(body []byte) ([]byte, error) {
+	meta, err := json.Marshal(rec)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +150,7 @@ func decodeRecord(key string, data []byte) (*record, []byte, error) {
 		return nil, nil, errRecord
 	}
 	// Times are not judged here: whether they lie in the future depends on when the record is read.
-	if f := rec.Failure; f == nil && rec.Answer == nil || f != nil && (f.Retry < 0 || f.Count < 1) {
+	if f := rec.Failure; f == nil && rec.Answer == nil && rec.Rules.IsZero() || f != nil && (f.Retry < 0 || f.Count < 1) {
 		return nil, nil, errRecord
 	}
 	return &rec, body, nil

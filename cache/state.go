@@ -2,6 +2,7 @@ package cache
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
@@ -38,6 +39,10 @@ type outage struct {
 	failures int           // results in a row that failed in the same way
 	since    time.Time     // when the first of them arrived
 	assumed  *fetch.Result // what holds if the outage counts as unavailable (§2.3.1.4)
+
+	// Where the Store could not say whether there is a copy, failure is in the place of a status of the moment.
+	moment *fetch.Result // that status; nil: nothing is withheld
+	asks   time.Duration // how long the site is left alone, from failed on
 }
 
 // own is the answer, or the failure if there never was an answer.
@@ -116,10 +121,10 @@ func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time, draw func(lo
 	if s != nil {
 		*n = *s
 	}
-	if n.failure == nil || (n.failure.Err == nil) != (r.Err == nil) {
+	if last := cmp.Or(n.moment, n.failure); last == nil || (last.Err == nil) != (r.Err == nil) {
 		n.since, n.failures = at, 0 // what came before was no failure, or one of the other kind
 	}
-	n.failure, n.failed, n.assumed = r, at, nil
+	n.failure, n.failed, n.assumed, n.moment = r, at, nil, nil
 	switch {
 	case r.Err != nil: // a Retry-After (RFC 9110 §10.2.3) lengthens it, and not beyond a day: no server locks itself out for years
 		n.retry = max(doubled(t.minRetry, t.maxRetry, n.failures, draw(0.8, 1.2)), min(r.RetryAfter, maxRetryAfter))
@@ -131,6 +136,44 @@ func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time, draw func(lo
 	}
 	n.failures++
 	return n
+}
+
+// storeAgain is how long after a Store that did not answer the next caller asks it again.
+const storeAgain = 5 * time.Second
+
+// hasRules reports whether there are rules that hold in an outage.
+func (s *state) hasRules(now time.Time) bool {
+	return s != nil && s.answer != nil && isRules(s.answer) && s.age(now) < s.kept
+}
+
+// withheld is a state that ends in a status of the moment, where the Store could not say whether there is a copy: "there
+// is no copy" and "not known whether there is one" are two things. Nothing is permitted, and the next caller asks the
+// Store again, long before the site.
+func (s *state) withheld() *state {
+	n := *s
+	n.moment, n.asks, n.retry = s.failure, s.retry, min(s.retry, storeAgain)
+	n.failure = unreachable(s.failure.Dialect, s.failed, fmt.Errorf(
+		"cache: status %d says nothing, and it is not known whether there are rules: the Store has not said", s.failure.StatusCode))
+	n.failure.StatusCode, n.failure.RetryAfter = s.failure.StatusCode, s.failure.RetryAfter
+	return &n
+}
+
+// stillWithheld is s after the Store has failed again, until the site may be asked; nil: it may.
+func (s *state) stillWithheld(now time.Time) *state {
+	_, since := elapsed(now, s.failed)
+	if s.moment == nil || since >= s.asks {
+		return nil
+	}
+	n := *s
+	n.retry = min(since+storeAgain, s.asks)
+	return &n
+}
+
+// released is s once the Store has said what it has.
+func (s *state) released() *state {
+	n := *s
+	n.failure, n.retry, n.moment = s.moment, s.asks, nil
+	return &n
 }
 
 // merged returns the newer answer of two states of one origin, and the newer outage if it
@@ -261,7 +304,7 @@ func (s *state) onLadder(now time.Time) *fetch.Result {
 	switch {
 	case s.failure.Err == nil && copied && lasted < ladderEnd:
 		return s.answer
-	case s.failure.Err == nil, lasted < ladderStop, lasted >= ladderEnd && s.failure.StatusCode == 0:
+	case s.failure.Err == nil, lasted < ladderStop, s.assumed == nil && (!copied || lasted >= ladderEnd), lasted >= ladderEnd && s.failure.StatusCode == 0:
 		return s.failure // at the end: not one HTTP answer, the whole site is down
 	case lasted >= ladderEnd || !copied:
 		return s.assumed

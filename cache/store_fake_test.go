@@ -67,6 +67,18 @@ func (s *memStore) keys() []string {
 	return slices.Sorted(maps.Keys(s.values))
 }
 
+// kept counts the values but the marks, which hold no answer.
+func (s *memStore) kept() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.values {
+		if !bytes.Contains(v, []byte(`"rules_until"`)) {
+			n++
+		}
+	}
+	return n
+}
+
 func (s *memStore) lose(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

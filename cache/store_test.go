@@ -159,7 +159,7 @@ func (tt storeTest) run(t *testing.T, store *lockStore, locks bool) {
 		before := l.site.count()
 		r := get(t, l.cache, l.site, l.origin)
 		synctest.Wait()
-		fetches, stored, value := l.site.count(), len(store.keys()), store.values["RGC4 "+l.origin]
+		fetches, stored, value := l.site.count(), store.kept(), store.values["RGC4 "+l.origin]
 		if got := verdictOf(r); got != step.verdict || fetches != step.fetches || stored != step.stored {
 			t.Errorf("step %d: got %s, %d fetches, %d stored; want %s, %d, %d",
 				i, got, fetches, stored, step.verdict, step.fetches, step.stored)
