@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -357,37 +356,4 @@ func updated(stored, by http.Header) http.Header {
 		h[name] = values
 	}
 	return h
-}
-
-// maxRetryAfter is how long rules hold without being asked for again (RFC 9309 §2.4).
-const maxRetryAfter = 24 * time.Hour
-
-// RetryAfter returns how long the Retry-After field asks to stay away (RFC 9110 §10.2.3), at
-// most 24 h. The field is honoured only with a temporary status: 408, 421, 425, 428, 429, 431 or
-// 5xx. RetryAfter returns 0 for any other status, and if the field is absent, cannot be
-// read, or names no later time.
-//
-// A date counts from the Date of the same header, so wrong clocks do not matter. If there
-// is no Date, it counts from now.
-func RetryAfter(status int, h http.Header, now time.Time) time.Duration {
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if v == "" || !passes(status) {
-		return 0
-	}
-	if strings.Trim(v, "0123456789") == "" {
-		// ParseUint saturates, and the comparison comes before the multiplication.
-		seconds, _ := strconv.ParseUint(v, 10, 64)
-		if seconds > uint64(maxRetryAfter/time.Second) {
-			return maxRetryAfter
-		}
-		return time.Duration(seconds) * time.Second
-	}
-	date, err := http.ParseTime(v)
-	if err != nil {
-		return 0
-	}
-	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
-		now = sent
-	}
-	return min(max(date.Sub(now), 0), maxRetryAfter)
 }

@@ -50,15 +50,31 @@ var retries = []struct {
 	{503, "Fri, 31 Dec 9999 23:59:59 GMT", "", 24 * time.Hour},
 	{503, "Sat, 21 Nov 2026 12:01:00 GMT", "Mon, 01 Jan 0001 00:00:00 GMT", 24 * time.Hour},
 
+	// As servers write it.
+	{503, "1.5", "", 2 * time.Second},
+	{503, "1.0", "", time.Second},
+	{503, "0.001", "", time.Second},
+	{503, "120, 240", "", 4 * time.Minute},
+	{503, "240,120", "", 4 * time.Minute},
+	{503, "120, soon", "", 2 * time.Minute},
+	{503, "soon, 120", "", 2 * time.Minute},
+	{503, ",, 120 ,", "", 2 * time.Minute},
+	{503, "Sat, 21 Nov 2026 14:01:00 +0200", "", time.Minute},
+	{503, "Sat, 21 Nov 2026 12:01:00 -0000", "", time.Minute},
+	{503, "30, Sat, 21 Nov 2026 12:01:00 GMT", "", time.Minute},
+	{503, "Sat, 21 Nov 2026 12:01:00 GMT, 30", "", time.Minute},
+	{503, "Sat, 21 Nov 2026 12:01:00 GMT, Sat, 21 Nov 2026 12:02:00 GMT", "", 2 * time.Minute},
+
 	// Says nothing.
+	{503, ".5", "", 0},
+	{503, "1.5s", "", 0},
+	{503, "1.2.3", "", 0},
 	{503, "", "", 0},
 	{503, "0", "", 0},
 	{503, "-1", "", 0},
 	{503, "+5", "", 0},
-	{503, "1.5", "", 0},
 	{503, "1e3", "", 0},
 	{503, "0x10", "", 0},
-	{503, "120, 240", "", 0},
 	{503, "soon", "", 0},
 	{503, "120s", "", 0},
 	{503, "Sat, 21 Nov 2026", "", 0},
@@ -73,6 +89,9 @@ func TestRetryAfterIsSecondsOrADateAndAtMostADay(t *testing.T) {
 		if got := fetch.RetryAfter(c.status, h, retryNow); got != c.want {
 			t.Errorf("%d with %q, dated %q: got %v, want %v", c.status, c.value, c.date, got, c.want)
 		}
+	}
+	if got := fetch.RetryAfter(503, http.Header{"Retry-After": {"1", "120", "x"}}, retryNow); got != 2*time.Minute {
+		t.Errorf("three lines: got %v, want 2m", got)
 	}
 	if got := fetch.RetryAfter(503, nil, retryNow); got != 0 {
 		t.Errorf("absent: got %v, want 0", got)
