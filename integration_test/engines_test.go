@@ -189,6 +189,7 @@ func TestAClusterPassesTheSuites(t *testing.T) {
 // A master that dies under Sentinel costs each origin one request too early at most. A slot of a
 // cluster that moves costs none. The cache gives the right answers all along.
 func TestFleetOverItsEngine(t *testing.T) {
+	tier.Nightly(t)
 	t.Parallel()
 	const origins = 8
 	for _, tt := range []struct {

@@ -33,6 +33,7 @@ import (
 	"github.com/robotsgate/robotsgate/integration_test/internal/redisinfo"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // sites are the origins that a fleet visits while all sorts of things fail. They alone say what became of it.
@@ -522,6 +523,7 @@ func middle() time.Duration {
 // Whatever fails, no site sees two visitors where it asked for one: four processes that are set up as README has it,
 // 27 seconds each with -full, 300 origins that ask for what is above and below the delay that a Pacer begins with.
 func TestFleetWhateverFails(t *testing.T) {
+	tier.Nightly(t)
 	aside(t)
 	dir := t.TempDir()
 	skewed := sync.OnceValues(func() (string, error) { return skewedProgram(dir) })

@@ -267,7 +267,7 @@ func TestFleetKeepsOnePace(t *testing.T) {
 // Who comes when robots.txt has been read, and knows as little of it as its reader did, keeps the delay that it asks for,
 // and is told so. So does who reads it again.
 func TestFleetKeepsTheDelayToRobots(t *testing.T) {
-	tier.Gate(t)
+	tier.Nightly(t)
 	t.Parallel()
 	s := startRedis(t)
 	w := newWitness(t, time.Second)
@@ -339,6 +339,7 @@ func (s *redisServer) commands(t *testing.T) float64 {
 // and a Redis that starts anew gives each origin one request too early. So does a process that is stopped between
 // its last look and the write: no look comes after that.
 func TestFleetSurvives(t *testing.T) {
+	tier.Gate(t)
 	aside(t)
 	for _, tt := range []struct {
 		name   string
@@ -435,6 +436,7 @@ var redisRefusals = []struct {
 // While Redis refuses, requests wait no longer than their contexts, and then say why. With
 // Alone, the process keeps its own pace.
 func TestFleetWaitsWhileRedisRefuses(t *testing.T) {
+	tier.Gate(t)
 	aside(t)
 	for _, tt := range redisRefusals {
 		t.Run(tt.name, func(t *testing.T) {
@@ -477,6 +479,7 @@ func TestFleetWaitsWhileRedisRefuses(t *testing.T) {
 // A password that is wrong is said, without repeating it. The cache goes on without its Store; the
 // pace waits until the password is right.
 func TestFleetSaysThatItsPasswordIsWrong(t *testing.T) {
+	tier.Gate(t)
 	s := startRedis(t)
 	admin := s.client.Conn()
 	defer admin.Close()
@@ -538,6 +541,7 @@ func openTurns(t testing.TB, url, prefix string) *redisturns.Store {
 
 // What may happen between Redis and the processes. The sites notice nothing.
 func TestFleetKeepsItsPaceOverABadLine(t *testing.T) {
+	tier.Nightly(t)
 	for _, tt := range []struct {
 		name  string
 		line  func(t *testing.T, s *redisServer) (url string)

@@ -109,7 +109,13 @@ func (l *list) signal(s Statement) {
 	members := min(strings.Count(s.Text, ",")+1, maxStatements)
 	for member := range strings.SplitSeq(s.Text, ",") {
 		key, value, ok := strings.Cut(member, "=")
+		if !ok && isNo(afterColon(member)) {
+			key, value, ok = strings.Cut(member, ":")
+		}
 		s.Key, s.Value, s.Problem = lower(key), lower(value), ""
+		if isNo(value) {
+			s.Value = "no"
+		}
 		switch {
 		case s.Key == "" && !ok:
 			continue
@@ -124,6 +130,15 @@ func (l *list) signal(s Statement) {
 		l.add(s)
 	}
 }
+
+func afterColon(member string) string {
+	_, value, _ := strings.Cut(member, ":")
+	return value
+}
+
+// isNo reports whether a value can be read as no, with signs around it that do not belong there: a site that refuses
+// is understood, also where it has a semicolon too many. What permits has to be exact.
+func isNo(value string) bool { return lower(strings.Trim(value, space+`;"'.`)) == "no" }
 
 // Names of TDMRep, in lower case.
 const (

@@ -278,3 +278,17 @@ func TestNamesOfTDMRepHaveOneSpelling(t *testing.T) {
 		}
 	}
 }
+
+// A site that refuses is understood, also with a sign too many; what permits has to be exact.
+func TestANoThatCanBeReadIsNo(t *testing.T) {
+	for value, want := range map[string]string{
+		"ai-train=no": "disallow", "ai-train=no;": "disallow", "ai-train: no": "disallow", "ai-train=\"no\"": "disallow",
+		"search=yes, ai-train: no;": "disallow", "ai-train=NO.": "disallow",
+		"ai-train=yes;": "unknown", "ai-train: yes": "unknown", "ai-train=none": "unknown", "ai-train": "unknown", "ai-train=yes": "allow",
+	} {
+		p := policy.Parse([]byte("User-agent: *\nContent-Signal: " + value + "\nAllow: /\n"))
+		if got := preference(t, usage.ParseRobots(p, "ExampleBot", "/"), usage.TrainAI).String(); got != want {
+			t.Errorf("%s: got %s, want %s", value, got, want)
+		}
+	}
+}
