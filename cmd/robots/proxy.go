@@ -44,16 +44,13 @@ const proxyHelp = `Proxy passes on what robots.txt allows, for any program that 
 
 All else is answered with 403, or as --refuse says: a page for browsers, a problem
 document (RFC 9457) for programs, and a Proxy-Status field (RFC 9209), which tells it
-from the site's own. If robots.txt is unreachable, Retry-After says when it is asked
-for again. What passes is not changed: redirects
-and cookies are the client's, and so is the User-Agent.
+from the site's own. If robots.txt is unreachable, that is 503, and Retry-After says
+when it is asked for again. What passes is not changed: redirects and cookies are the
+client's, and so is the User-Agent.
 
-With a CA that the client trusts (robots proxy ca), each request over https is decided
-on too. Without one only a tunnel is seen. Then --blind=origin opens it if the site
-forbids the agent nothing at all, and with --agent-from-client, where the agent is not
-seen either, if the site forbids no crawler anything. Such a tunnel carries TLS for its
-host alone, and ends when the rules change against it. refuse opens none, and allow
-opens all, for whatever they carry.
+Over https it needs a CA that the client trusts (robots proxy ca): then each request
+in a tunnel is decided on, too. Without one the paths are not seen, and a tunnel is
+refused.
 
 It listens on a loopback address, and connects to public networks only, unless told
 otherwise. With --token-file, the token is the password of the proxy:
@@ -93,9 +90,6 @@ func (p *proxying) command() *cobra.Command {
 		if _, known := denials[p.refuse]; !known {
 			return shell.Usagef("--refuse is %s, not one of %s", answer.Quoted(p.refuse), strings.Join(denialNames, ", "))
 		}
-		if err := p.checkBlind(cmd.Flags().Changed("blind")); err != nil {
-			return err
-		}
 		return p.run(ctx)
 	})
 	p.register(cmd, "127.0.0.1:3128")
@@ -105,9 +99,6 @@ func (p *proxying) command() *cobra.Command {
 	f.BoolVar(&p.obeys.Paced, "pace", false, "keep the delay between requests that each site asks for, else one second")
 	f.StringVar(&p.ca, "ca", "", "look into https with certificates of the CA in this `FILE`")
 	f.StringVar(&p.caKey, "ca-key", "", "the `FILE` with the key of the CA")
-	f.StringVar(&p.obeys.Blind, "blind", proxy.BlindOrigin, "the `WAY` with tunnels that are not looked into: origin, refuse or allow;\n"+
-		"refuse with --pace, --uses, --header, --agreements or --sign-key, which cannot be kept there")
-	cmd.RegisterFlagCompletionFunc("blind", cobra.FixedCompletions(proxy.BlindWays, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&p.refuse, "refuse", denialNames[0], "the `STATUS` of what robots.txt refuses: "+strings.Join(denialNames, ", ")+";\n"+
 		"close ends the connection, or the stream of HTTP/2, without an answer")
 	cmd.RegisterFlagCompletionFunc("refuse", cobra.FixedCompletions(denialNames, cobra.ShellCompDirectiveNoFileComp))
@@ -117,23 +108,6 @@ func (p *proxying) command() *cobra.Command {
 	f.Lookup("token-file").Usage = "ask each client for the token in this `FILE`, as the password of the proxy"
 	cmd.AddCommand(p.proxyCA())
 	return cmd
-}
-
-// checkBlind looks at --blind. What has to see each request cannot be kept in a tunnel: then origin is no
-// longer the default, and wrong if it was given. allow is left alone: who gives that has said that tunnels
-// are not looked at.
-func (p *proxying) checkBlind(given bool) error {
-	if !slices.Contains(proxy.BlindWays, p.obeys.Blind) {
-		return shell.Usagef("--blind is %s, not one of %s", answer.Quoted(p.obeys.Blind), strings.Join(proxy.BlindWays, ", "))
-	}
-	if p.obeys.Blind != proxy.BlindOrigin || !p.obeys.Paced && p.Uses == nil && p.Signing.Key == "" && len(p.Headers) == 0 && p.Agreed == nil {
-		return nil
-	}
-	if given {
-		return shell.Usagef("--pace, --uses, --header, --agreements and --sign-key cannot be kept in a tunnel: leave out --blind=origin")
-	}
-	p.obeys.Blind = proxy.BlindRefuse
-	return nil
 }
 
 // denials are the statuses of what robots.txt refuses. Crawlers take a 403 for the site's own wall, and try again.
@@ -196,7 +170,7 @@ func (p *proxying) run(ctx context.Context) error {
 	return web.Until(ctx, log, s, l, p.drain, func() {})
 }
 
-// authority reads the CA of --ca, or returns nil without one: then tunnels are blind. A file that is not
+// authority reads the CA of --ca, or returns nil without one. A file that is not
 // there is a failure (2), as everywhere. One that holds no CA, or one out of its time, is wrong usage (64):
 // no client would accept a certificate by it.
 func (p *proxying) authority() (*proxy.Authority, error) {

@@ -142,7 +142,7 @@ func TestProxyTunnelsToWebOriginsOnly(t *testing.T) {
 	defer inner.Close()
 	flags, _ := testCA(t)
 	_, port, _ := net.SplitHostPort(inner.Listener.Addr().String())
-	for _, args := range [][]string{flags, nil, {"--blind=allow"}} {
+	for _, args := range [][]string{flags, nil} {
 		v := startProxy(t, append(args, "--timeout=2s")...)
 		for target, want := range map[string]int{
 			"s.example:22": 400, "s.example:25": 400, "s.example:6667": 400, "s.example:0": 400, "s.example": 400,
@@ -193,7 +193,7 @@ func TestProxyStatusIsWellFormed(t *testing.T) {
 // Clients that stall lose their connections, and the rest goes on.
 func TestProxyDoesNotWaitForSlowClients(t *testing.T) {
 	l := proxy.UsualLimits
-	l.Ask, l.Idle, l.Patience, l.Tunnel = time.Second, time.Second, time.Second, time.Second
+	l.Ask, l.Idle, l.Patience = time.Second, time.Second, time.Second
 	flags, _ := testCA(t)
 	sites := bothSites(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/robots.txt" {
@@ -208,7 +208,6 @@ func TestProxyDoesNotWaitForSlowClients(t *testing.T) {
 		}
 	})
 	v := startProxyWith(t, l, append(append(flags, sites...), "--private")...)
-	blind := startProxyWith(t, l, append(sites, "--private")...)
 	const post = "POST http://a.example.com/ HTTP/1.1\r\nHost: a.example.com\r\nContent-Length: 9\r\n\r\nabc"
 	for name, open := range map[string]func() net.Conn{
 		"a header without an end":          func() net.Conn { return v.send("GET http://a.example.com/ HTTP/1.1\r\n") },
@@ -228,7 +227,6 @@ func TestProxyDoesNotWaitForSlowClients(t *testing.T) {
 			io.WriteString(c, "\x16\x03\x01")
 			return c
 		},
-		"a tunnel that is not looked into": func() net.Conn { c, _, _ := blind.connectTo("a.example.com:443", ""); return c },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -321,7 +319,6 @@ func TestProxyDrains(t *testing.T) {
 			drain = "--drain=100ms"
 		}
 		v := startProxy(t, append(append(flags, sites...), "--private", drain)...)
-		blind := startProxy(t, append(sites, "--private", drain)...)
 		answers := make(chan error, 4)
 		ask := func(c *http.Transport, url string) {
 			res, err := c.RoundTrip(httptest.NewRequest("GET", url, nil))
@@ -337,32 +334,26 @@ func TestProxyDrains(t *testing.T) {
 			go ask(c, "https://a.example.com/slow")
 		}
 		go ask(v.client(), "http://a.example.com/slow")
-		c := blind.client()
-		c.TLSClientConfig = &tls.Config{RootCAs: http.DefaultTransport.(*http.Transport).TLSClientConfig.RootCAs}
-		go ask(c, "https://a.example.com/slow")
-		for under.Load() < 4 {
+		for under.Load() < 3 {
 			time.Sleep(time.Millisecond)
 		}
 		v.stop()
-		blind.stop()
 		if !cut {
 			time.AfterFunc(200*time.Millisecond, func() { close(release) })
 		}
-		for range 4 {
+		for range 3 {
 			if err := <-answers; (err != nil) != cut {
 				t.Errorf("cut %v: %v", cut, err)
 			}
 		}
-		for _, v := range []*relay{v, blind} {
-			select {
-			case status := <-v.end:
-				v.end <- status
-				if status != shell.ExitOK {
-					t.Errorf("cut %v: exit status %d", cut, status)
-				}
-			case <-time.After(time.Minute):
-				t.Errorf("cut %v: it does not end", cut)
+		select {
+		case status := <-v.end:
+			v.end <- status
+			if status != shell.ExitOK {
+				t.Errorf("cut %v: exit status %d", cut, status)
 			}
+		case <-time.After(time.Minute):
+			t.Errorf("cut %v: it does not end", cut)
 		}
 		under.Store(0)
 		if !cut {

@@ -222,9 +222,6 @@ func TestProxyReachesPublicNetworksOnly(t *testing.T) {
 	defer inner.Close()
 	v := startProxy(t, "--timeout=2s") // without the proxies of the environment, see TestServeAsksPublicNetworksOnly
 	_, port, _ := strings.Cut(inner.Listener.Addr().String(), ":")
-	if _, status, body := startProxy(t, "--timeout=2s", "--blind=allow").connectTo("127.0.0.1:"+port, ""); status != 403 {
-		t.Errorf("a tunnel: %d %s", status, body)
-	}
 	for _, host := range []string{
 		"127.0.0.1", "localhost", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "10.0.0.1",
 		"169.254.169.254", "[fe80::1]", "[fd00::1]", "192.168.0.1", "100.64.0.1", "127.1", "2130706433", "0x7f000001",

@@ -1,6 +1,6 @@
 package proxy
 
-// CONNECT, and what happens inside of tunnels that are looked into. Those that are not are in blind.go.
+// CONNECT, and what happens inside of tunnels. There is none that is not looked into.
 
 import (
 	"bufio"
@@ -23,7 +23,8 @@ import (
 )
 
 // connect answers CONNECT. Inside the tunnel each request is decided on, if it can be seen: without
-// TLS, or with a certificate that the client takes. Else Blind decides about the tunnel.
+// TLS, or with a certificate that the client takes. Else there is no tunnel: robots.txt is about paths, which would
+// not be seen in it.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	to, err := ParseTarget(r.RequestURI)
 	if err == nil {
@@ -33,8 +34,8 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, r, bad("%v", err))
 		return
 	}
-	// Of a tunnel that is looked into, the client is told that it is there before anything is dialed. What a
-	// name resolves to is checked when a request in it is sent; an address can be refused here.
+	// The client is told that the tunnel is there before anything is dialed. What a name resolves to is checked when
+	// a request in it is sent; an address can be refused here.
 	if addr, err := netip.ParseAddr(to.Host); err == nil {
 		if err := s.Permit(netip.AddrPortFrom(addr, to.Port)); err != nil {
 			s.refuse(w, r, err)
@@ -46,13 +47,17 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 		leaf, err = s.Authority.Leaf(to.Host)
 	}
 	switch {
-	// A host that the CA may not speak for is one without a CA.
 	case err != nil && !errors.Is(err, ErrNotPermitted):
 		s.refuse(w, r, err)
-	case leaf != nil || to.Port == 80: // HTTP without TLS is what that port is for
-		s.open(w, r, to, leaf)
+	case leaf == nil && to.Port != 80: // HTTP without TLS is what that port is for
+		why := "this proxy has no CA"
+		if err != nil {
+			why = err.Error()
+		}
+		s.refuse(w, r, web.NewProblem(http.StatusForbidden, "tunnel", "no tunnel to %s, in which no request would be seen: %s. "+
+			"Make a CA with robots proxy ca, give it to the proxy (--ca), and have the client trust it", to, why))
 	default:
-		s.blind(w, r, to)
+		s.open(w, r, to, leaf)
 	}
 }
 
@@ -97,15 +102,19 @@ var endTLS = &tls.Config{
 type end struct {
 	net.Conn
 	rest   *bufio.Reader // the first bytes may have come with the request
-	target Target        // of a tunnel whose requests are seen
+	target Target        // of the tunnel
 	leaf   *tls.Certificate
 }
 
 func (c *end) Read(p []byte) (int, error) { return c.rest.Read(p) }
 
-// CloseWrite lets a blind tunnel pass on that one side has ended: an embedded net.Conn hides that its type
-// can.
-func (c *end) CloseWrite() error { return closeWrite(c.Conn) }
+// CloseWrite is for an Upgrade, one side of which may end before the other: an embedded net.Conn hides that its type can.
+func (c *end) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return http.ErrNotSupported
+}
 
 // established answers that the tunnel is there, and takes the connection out of the server. The caller has to
 // close it.

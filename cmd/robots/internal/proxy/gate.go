@@ -1,28 +1,21 @@
 package proxy
 
 // How a Server obeys robots.txt: Obey fills its hooks from a site.Gate, and what is below the gate sends, to
-// public networks only and never back to this proxy. At the end is what robots.txt may forbid as a whole, for tunnels in
-// which no request is seen: that is asked for here alone, since a decision needs a target.
+// public networks only and never back to this proxy.
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 // Obeying is how a proxy obeys robots.txt, as its flags say. What an Asker has besides, such as agreements,
@@ -32,7 +25,6 @@ type Obeying struct {
 	Each    bool     // the product token in each client's User-Agent field is decided for
 	Paced   bool     // the delay that each site asks for is kept
 	Private bool     // private networks are reached, too
-	Blind   string   // the way with tunnels that are not looked into: BlindOrigin and so on
 }
 
 // Obey has s send its requests through g, which answers questions. own is where s listens. g must have its
@@ -53,7 +45,6 @@ func (s *Server) Obey(g *site.Gate, o Obeying, own netip.AddrPort) {
 	base.MaxResponseHeaderBytes = 1 << 20
 	base.ExpectContinueTimeout = 5 * time.Second // after that, we send 100 in the site's place
 	s.Permit = func(to netip.AddrPort) error { return permit(to, own, o.Private) }
-	// From here on s makes no connection unchecked, for tunnels either.
 	base.DialContext = guarded(base.DialContext, s.Permit)
 	// net/http has no switch for one request: a transport without HTTP/2 is one more, with connections of its
 	// own.
@@ -64,8 +55,7 @@ func (s *Server) Obey(g *site.Gate, o Obeying, own netip.AddrPort) {
 		old.TLSClientConfig.NextProtos = nil // those of base
 	}
 	g.Base = sender{base, old}
-	s.Gate, s.Dial, s.Explain = g.Transport, base.DialContext, explain
-	s.Blind = func(ctx context.Context, to Target) (time.Time, error) { return o.decideBlind(ctx, g, to) }
+	s.Gate, s.Explain = g.Transport, explain
 }
 
 // permit refuses to connect to where this proxy listens, where a request would come back without an end, and,
@@ -151,82 +141,4 @@ func (s sender) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, sendError{err}
 	}
 	return res, nil
-}
-
-// The ways with a tunnel that is not looked into.
-const (
-	BlindOrigin = "origin" // it opens if the site forbids nothing
-	BlindRefuse = "refuse"
-	BlindAllow  = "allow"
-)
-
-// BlindWays are all of them.
-var BlindWays = []string{BlindOrigin, BlindRefuse, BlindAllow}
-
-// decideBlind decides about a tunnel whose requests cannot be seen: it returns why there may be none, or until
-// when there may; the zero time is for ever. Any path may be asked for in it, and with Each by any crawler,
-// since the User-Agent of a CONNECT binds no request inside. So nothing may be disallowed.
-func (o Obeying) decideBlind(ctx context.Context, g *site.Gate, to Target) (until time.Time, err error) {
-	switch o.Blind {
-	case BlindAllow:
-		return until, nil
-	case BlindRefuse:
-		return until, sealed(to, "requests in it cannot be decided on")
-	}
-	u := &url.URL{Scheme: "https", Host: to.String(), Path: "/"}
-	a, err := g.Decide(ctx, u)
-	if err != nil {
-		return until, err
-	}
-	if a.Reason == policy.ReasonUnreachable || a.Reason == policy.ReasonUse {
-		return until, &client.DisallowedError{URL: u, Answer: a}
-	}
-	// Decide has told for whom; which other targets are forbidden, only the rules tell.
-	rules, err := g.Lookup(ctx, u)
-	if err != nil {
-		return until, err
-	}
-	what, is := forbids(rules, a.Token)
-	if o.Each {
-		what, is = forbidsAny(rules)
-	}
-	if is {
-		return until, sealed(to, what+" something, and the target is not seen")
-	}
-	if until = a.Until; until.IsZero() { // the cache has dropped it
-		until = time.Now().Add(time.Minute)
-	}
-	return until, nil
-}
-
-// sealed is the refusal of a tunnel, with the remedy.
-func sealed(to Target, why string) error {
-	return web.NewProblem(http.StatusForbidden, "tunnel",
-		"no tunnel to %s: %s. Give the proxy a CA, which lets it look inside (--ca; robots proxy ca makes one)", to, why)
-}
-
-// forbids tells what p may forbid a crawler, and whether there is such. That a rule is there is enough,
-// whether or not others outweigh it, and in every dialect: to err on this side costs a tunnel, and on the
-// other a page that is forbidden.
-func forbids(p *policy.Policy, token string) (what string, is bool) {
-	for r := range p.Group(token).Rules() {
-		if !r.Allow && r.Pattern != "" { // an empty one matches nothing
-			return fmt.Sprintf("line %d of its robots.txt, %s, forbids %s", r.Line, answer.Visible(r.String()), cmp.Or(token, "*")), true
-		}
-	}
-	return "its robots.txt, which is unreachable, forbids", p.Reason() == policy.ReasonUnreachable
-}
-
-// forbidsAny is forbids for any crawler that there may be: no group of the file may forbid something.
-func forbidsAny(p *policy.Policy) (what string, is bool) {
-	var name string
-	for line := range strings.Lines(p.String()) { // which has all names and rules
-		switch field, value, _ := strings.Cut(strings.TrimSpace(line), ": "); {
-		case field == "User-agent":
-			name = value
-		case field == "Disallow" && value != "":
-			return fmt.Sprintf("its robots.txt, by %s, forbids %s", answer.Visible(strings.TrimSpace(line)), answer.Visible(name)), true
-		}
-	}
-	return "", false
 }

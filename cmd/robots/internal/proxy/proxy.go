@@ -1,7 +1,7 @@
 // Package proxy is "robots proxy": a forward proxy whose requests go through a gate.
 //
 // A Server knows HTTP and nothing of robots.txt. What it may send, and how it tells why not, comes from Obey: gate.go
-// sends and decides about tunnels, refusal.go words refusals.
+// sends, refusal.go words refusals.
 //
 // The parts of RFC 9110 and RFC 9112 that a proxy has to get right are httputil.ReverseProxy's:
 // fields of one hop, trailers, 1xx answers, upgrades, bodies that stream both ways. What comes
@@ -40,7 +40,6 @@ type Limits struct {
 	Ask      time.Duration // for the header of a request, and for the handshake in a tunnel
 	Idle     time.Duration // for the next request on a connection
 	Patience time.Duration // for a piece of a body to come or to be taken
-	Tunnel   time.Duration // in which a blind tunnel must carry a byte
 	Gone     time.Duration // for the answer, when a client has sent its request and hung up
 	Left     time.Duration // the same of a request without a body: then it is likely to have gone
 }
@@ -48,7 +47,7 @@ type Limits struct {
 // UsualLimits suit programs and browsers.
 var UsualLimits = Limits{
 	Underway: 4096, Header: 256 << 10,
-	Ask: 10 * time.Second, Idle: 2 * time.Minute, Patience: 2 * time.Minute, Tunnel: 15 * time.Minute,
+	Ask: 10 * time.Second, Idle: 2 * time.Minute, Patience: 2 * time.Minute,
 	Gone: time.Minute, Left: 2 * time.Second,
 }
 
@@ -60,29 +59,21 @@ type Server struct {
 	Limits Limits
 	Log    *slog.Logger
 
-	// Authority makes certificates that end the TLS of tunnels. If nil, what they carry is not seen.
+	// Authority makes certificates that end the TLS of tunnels. If nil, there are no tunnels to TLS.
 	Authority *Authority
 
-	// Permit tells why there may be no connection to an address, before one is tried. Dial asks
-	// so itself.
+	// Permit tells why there may be no connection to an address, before one is tried.
 	Permit func(netip.AddrPort) error
 
-	// Blind tells why there may be no tunnel whose requests are not seen, or until when that it may be holds.
-	// Then it is asked again. Such a tunnel carries TLS for its host alone; with the zero time it carries
-	// anything, for ever.
-	Blind func(context.Context, Target) (until time.Time, err error)
-	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // for such tunnels
-
-	// Explain makes the answer to a request that Gate did not send, or that Blind or Dial
-	// refused.
+	// Explain makes the answer to a request that Gate did not send.
 	Explain func(error) Refusal
 
 	// Denial is the status of the answer to what was refused, and not failed. If zero, 403. If negative, there is
 	// none: the connection ends, or with HTTP/2 the stream.
 	Denial int
 
-	// Count is told of each answer: Passed, Tunneled, or the word that ends the type of a problem document. It must
-	// not block. If nil, none is counted.
+	// Count is told of each answer: Passed, or the word that ends the type of a problem document. It must not block. If
+	// nil, none is counted.
 	Count func(kind string)
 
 	once     sync.Once
@@ -219,8 +210,8 @@ func checkTarget(r *http.Request) error {
 	return nil
 }
 
-// pass sends a request on, if there is a place for it. It is the only way to the gate. A blind tunnel takes a place, too,
-// but none whose requests are seen: each of them does.
+// pass sends a request on, if there is a place for it. It is the only way to the gate. A tunnel takes no
+// place, but each request in it does.
 func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 	if !s.underway.Take() {
 		s.answer(w, r, busy())

@@ -31,15 +31,12 @@ type Refusal struct {
 	Error string // of RFC 9209 §2.3; if empty, http_request_denied
 }
 
-// What is counted besides refusals, which count by their kind.
-const (
-	Passed   = "passed"   // the site answered
-	Tunneled = "tunneled" // a blind tunnel was opened
-)
+// Passed is counted where the site answered. Refusals count by their kind.
+const Passed = "passed"
 
 // Kinds are all that Count is told of. A new kind of problem needs an entry here and in README.md, or it
 // appears in the metrics only once it has happened.
-var Kinds = []string{Passed, Tunneled, "rule", "unreachable", "tunnel", "target", "token", "busy", "unavailable", "failure"}
+var Kinds = []string{Passed, "rule", "unreachable", "tunnel", "target", "token", "busy", "unavailable", "failure"}
 
 // kind is the word that ends the type of the problem.
 func (f Refusal) kind() string {
