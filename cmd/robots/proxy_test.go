@@ -99,7 +99,7 @@ func TestProxyPassesWhatIsAllowed(t *testing.T) {
 		{one, "GET", "http://s.example/a/../private", "", 403, "line 2: Disallow: /private", "rule"},
 		{one, "GET", "http://S.EXAMPLE:80/%70rivate", "", 403, "line 2: Disallow: /private", "rule"},
 		{one, "GET", "http://use.example/", "", 403, "train-ai is disallowed by", "rule"},
-		{one, "GET", "http://down.example/", "", 403, "robots.txt is unreachable: status 503", "unreachable"},
+		{one, "GET", "http://down.example/", "", 503, "robots.txt is unreachable: status 503", "unreachable"},
 		{one, "GET", "http://s.example/" + strings.Repeat("a", 17<<10), "", 400, "shorten them", "target"},
 		{one, "GET", "http://s.example:22/", "", 400, "not one of the web's", "target"},
 		{one, "GET", "http://s.example:6000/", "", 400, "not one of the web's", "target"},

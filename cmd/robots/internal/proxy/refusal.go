@@ -44,7 +44,7 @@ func (f Refusal) kind() string {
 	return kind
 }
 
-// denies reports whether f is a refusal by robots.txt, and none of a request that cannot be sent.
+// denies reports whether f is a refusal by robots.txt, and neither an outage nor of a request that cannot be sent.
 // Server.Denial is about these alone.
 func (f Refusal) denies() bool { return f.Error == "" && f.Status == http.StatusForbidden }
 
@@ -189,7 +189,8 @@ func refused(u *url.URL, a client.Answer) Refusal {
 		why = "robots.txt, " + why
 	}
 	p := web.NewProblem(http.StatusForbidden, v.Kind(), "%s", why)
-	if a.Reason == policy.ReasonUnreachable {
+	if a.Reason == policy.ReasonUnreachable { // no refusal by the site, and it may end
+		p = web.NewProblem(http.StatusServiceUnavailable, v.Kind(), "%s", why)
 		p.RetryAfter = time.Minute
 		if !a.Until.IsZero() {
 			p.RetryAfter = max(time.Until(a.Until), time.Second)
