@@ -7,19 +7,22 @@ package main
 import (
 	"crypto/tls"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
 // daemon is a program that runs on: what serve and proxy have in common. Its fields but file are flags. What
@@ -27,7 +30,7 @@ import (
 type daemon struct {
 	*shell.App
 	site.Network
-	address string // of no effect if systemd passes a socket
+	address string
 	cert    string // the file; "" with an empty certKey: no TLS
 	certKey string // the file
 	token   string // the file; "": no client is asked for one
@@ -43,9 +46,9 @@ type daemon struct {
 // words.
 func (s *daemon) register(cmd *cobra.Command, address string) {
 	f := cmd.Flags()
-	f.StringVar(&s.address, "listen", address, "the `ADDRESS` to listen on, if systemd passes no socket")
+	f.StringVar(&s.address, "listen", address, "the `ADDRESS` to listen on")
 	f.StringVar(&s.cert, "tls-cert", "", "speak TLS with the certificate and its chain in this `FILE`")
-	f.StringVar(&s.certKey, "tls-key", "", "the `FILE` with its key. Both are read again when they change")
+	f.StringVar(&s.certKey, "tls-key", "", "the `FILE` with its key. A new pair needs a restart")
 	f.StringVar(&s.token, "token-file", "", "ask each client for the bearer token in this `FILE`")
 	f.BoolVar(&s.anyone, "open", false, "listen beyond loopback without a token")
 	f.BoolVar(&s.private, "private", false, "ask sites in private networks too, and use the proxies of the environment")
@@ -66,29 +69,18 @@ func (s *daemon) setLevel(name string) error {
 	return nil
 }
 
-// listen begins to listen: at l, if systemd passed that, else at address. Anyone may ask only on a loopback
-// address, or with --open. protocols are those of TLS. What counts is the address that is listened at, and
-// not the text of --listen: a name may lead anywhere, and a socket of systemd's has an address of its own.
-func (s *daemon) listen(
-	log *slog.Logger, l net.Listener, address, token string, protocols ...string,
-) (net.Listener, error) {
+// listen begins to listen at address. Anyone may ask only on a loopback address, or with --open. protocols are those of
+// TLS (RFC 7301). What counts is the address that is listened at, and not the text of --listen: a name may lead anywhere.
+func (s *daemon) listen(log *slog.Logger, address, token string, protocols ...string) (net.Listener, error) {
 	if (s.cert == "") != (s.certKey == "") {
 		return nil, shell.Usagef("--tls-cert and --tls-key are two halves: give both, or none")
 	}
-	if l == nil {
-		_, port, err := net.SplitHostPort(address)
-		if err == nil {
-			_, err = net.LookupPort("tcp", port) // which may be a name
-		}
-		if err != nil {
-			return nil, shell.Usagef("%s is no address to listen on, such as 127.0.0.1:8411", answer.Quoted(address))
-		}
-		if l, err = listen.TCP(address); err != nil {
-			return nil, err
-		}
+	l, err := listenTCP(address)
+	if err != nil {
+		return nil, err
 	}
 	switch {
-	case listen.IsLoopback(l):
+	case web.IsLoopback(l):
 	case token == "" && !s.anyone:
 		l.Close()
 		return nil, shell.Usagef("%s is not a loopback address: give --token-file, or --open to answer anyone", l.Addr())
@@ -99,12 +91,41 @@ func (s *daemon) listen(
 	if s.cert == "" {
 		return l, nil
 	}
-	config, err := listen.TLS(log, s.cert, s.certKey, protocols...)
+	pair, err := tls.LoadX509KeyPair(s.cert, s.certKey)
 	if err != nil {
 		l.Close()
 		return nil, err
 	}
-	return tls.NewListener(l, config), nil
+	return tls.NewListener(l, &tls.Config{NextProtos: protocols, Certificates: []tls.Certificate{pair}}), nil
+}
+
+// listenTCP listens at HOST:PORT. With an IPv4 address as the host, 0.0.0.0 too, that is IPv4 alone.
+func listenTCP(address string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port) // which may be a name
+	}
+	if err != nil {
+		return nil, shell.Usagef("%s is no address to listen on, such as 127.0.0.1:8411", answer.Quoted(address))
+	}
+	network := "tcp"
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
+		network = "tcp4"
+	}
+	return net.Listen(network, address)
+}
+
+// warnIfShared warns of the file of a secret that others than its owner may use, as ssh does. name is the value of a
+// flag; if empty, there is no file.
+func warnIfShared(log *slog.Logger, flag, name string) {
+	if name == "" || runtime.GOOS == "windows" { // there, the mode tells nothing
+		return
+	}
+	const others = fs.FileMode(0o077)
+	if info, err := os.Stat(name); err == nil && info.Mode()&others != 0 {
+		log.Warn("a secret is in a file that others may use: chmod 600 it", "flag", flag, "file", name,
+			"mode", info.Mode().Perm().String())
+	}
 }
 
 // url is where l is reached, with the port that the system has chosen for :0. Whoever starts a daemon reads
@@ -159,7 +180,7 @@ func (s *daemon) logger() (*slog.Logger, error) {
 // It warns of each secret that others on this machine may read, and refuses none: a group may be meant to read it.
 func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
 	for flag, name := range map[string]string{"--token-file": s.token, "--tls-key": s.certKey, "--sign-key": s.Signing.Key} {
-		listen.WarnIfShared(log, flag, name)
+		warnIfShared(log, flag, name)
 	}
 	slog.SetDefault(log) // what the library says
 	// a copy: the flag stays as it was given

@@ -5,7 +5,6 @@ go 1.26.0
 toolchain go1.26.8
 
 require (
-	github.com/coreos/go-systemd/v22 v22.7.0 // its sockets, and what it is told
 	github.com/dunglas/httpsfv v1.1.2 // Proxy-Status
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // answers of serve that are asked for again
 	github.com/prometheus/client_golang v1.25.0 // what serve counts, by the official library

@@ -6,15 +6,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -114,55 +111,23 @@ func TestIPv4IsIPv4Alone(t *testing.T) {
 	}
 }
 
-// A certificate may be changed under a program that runs; half of a change is not taken.
-func TestTLSFollowsItsFiles(t *testing.T) {
-	for _, name := range daemons {
+func TestDaemonsSpeakTLS(t *testing.T) {
+	for name, want := range map[string]string{"serve": "h2", "proxy": "http/1.1"} {
 		dir := t.TempDir()
 		cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-		first := certified(t, cert, key)
-		at, log := startDaemon(t, name, "--tls-cert="+cert, "--tls-key="+key)
+		pool := certified(t, cert, key)
+		at, _ := startDaemon(t, name, "--tls-cert="+cert, "--tls-key="+key)
 		host, ok := strings.CutPrefix(at, "https://")
 		if !ok {
 			t.Fatalf("%s: it says %s", name, at)
 		}
-		shakes := func(pool *x509.CertPool) error {
-			c, err := tls.Dial("tcp", host, &tls.Config{RootCAs: pool, NextProtos: []string{"h2", "http/1.1"}})
-			if err == nil {
-				defer c.Close()
-				if got, want := c.ConnectionState().NegotiatedProtocol, map[string]string{"serve": "h2", "proxy": "http/1.1"}[name]; got != want {
-					t.Errorf("%s speaks %q, want %q", name, got, want)
-				}
-			}
-			return err
-		}
-		if err := shakes(first); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		other := filepath.Join(dir, "other")
-		second := certified(t, cert, other)
-		for range 2 {
-			if err := shakes(first); err != nil {
-				t.Errorf("%s, half changed: %v", name, err)
-			}
-		}
-		if n := strings.Count(log.String(), "not read again"); n != 1 {
-			t.Errorf("%s: told %d times: %s", name, n, log)
-		}
-		if err := os.Rename(other, key); err != nil {
+		c, err := tls.Dial("tcp", host, &tls.Config{RootCAs: pool, NextProtos: []string{"h2", "http/1.1"}})
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := shakes(second); err != nil {
-			t.Errorf("%s, changed: %v", name, err)
-		}
-		if shakes(first) == nil {
-			t.Errorf("%s: the old certificate is still there", name)
-		}
-		os.Remove(cert)
-		if err := shakes(second); err != nil {
-			t.Errorf("%s, removed: %v", name, err)
-		}
-		if strings.Contains(log.String(), "may use") {
-			t.Errorf("%s: %s", name, log)
+		c.Close()
+		if got := c.ConnectionState().NegotiatedProtocol; got != want {
+			t.Errorf("%s speaks %q, want %q", name, got, want)
 		}
 	}
 }
@@ -216,87 +181,6 @@ func TestSecretsThatAreNoneAreToldOf(t *testing.T) {
 		}
 		if v := startProxy(t, flags...); strings.Count(v.log.String(), shared) != want {
 			t.Errorf("the key of a CA with mode %o: %s", mode, v.log)
-		}
-	}
-}
-
-// systemd hands over sockets, and is told when they are served and when that ends.
-func TestSystemdIsServedAndTold(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	exe, err := os.Executable()
-	if err == nil {
-		err = os.Symlink(exe, filepath.Join(dir, "robots"))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "told"), Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer told.Close()
-	next := func() string {
-		told.SetReadDeadline(time.Now().Add(20 * time.Second))
-		buf := make([]byte, 100)
-		n, err := told.Read(buf)
-		return fmt.Sprint(string(buf[:n]), err)
-	}
-	// Sockets are 1 and 2, of TCP, and U, which is not.
-	for _, c := range []struct{ name, sockets, names, says string }{
-		{"serve", "1", "robots.socket", "robots serve: http://1\n"},
-		{"serve", "1", "metrics", "robots serve: http://1\n"},
-		{"proxy", "1", "robots.socket", "robots proxy: http://1\n"},
-		{"proxy", "12", "any:metrics", "robots proxy: http://1\nrobots proxy metrics: http://2/metrics\n"},
-		{"proxy", "21", "metrics:any", "robots proxy: http://1\nrobots proxy metrics: http://2/metrics\n"},
-		{"proxy", "12", "any:other", ""}, {"serve", "12", "any:metrics", ""}, {"serve", "U", "any", ""},
-	} {
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`,
-			filepath.Join(dir, "robots"), c.name, "--cache=none", "--listen=127.0.0.1:1")
-		cmd.Env = append(os.Environ(), fmt.Sprint("LISTEN_FDS=", len(c.sockets)), "LISTEN_FDNAMES="+c.names,
-			"NOTIFY_SOCKET="+told.LocalAddr().String())
-		for _, socket := range c.sockets {
-			network, at := "tcp", "127.0.0.1:0"
-			if socket == 'U' {
-				network, at = "unix", filepath.Join(dir, "unix")
-			}
-			l, err := net.Listen(network, at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			file, err := l.(interface{ File() (*os.File, error) }).File()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer file.Close()
-			cmd.ExtraFiles = append(cmd.ExtraFiles, file)
-			c.says = strings.Replace(c.says, "//"+string(socket), "//"+l.Addr().String(), 1)
-		}
-		var out, errs strings.Builder
-		cmd.Stdout, cmd.Stderr = &out, &errs
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if c.says != "" {
-			if got := next(); got != "READY=1<nil>" {
-				t.Errorf("%+v: told %q", c, got)
-			}
-			at := regexp.MustCompile("http://127.0.0.1:[0-9]+").FindString(c.says)
-			if res, err := http.Get(at); err != nil {
-				t.Errorf("%+v: %v", c, err)
-			} else {
-				res.Body.Close()
-			}
-			cmd.Process.Signal(os.Interrupt)
-			if got := next(); got != "STOPPING=1<nil>" {
-				t.Errorf("%+v: told %q", c, got)
-			}
-		}
-		err := cmd.Wait()
-		if out.String() != c.says || (err == nil) != (c.says != "") ||
-			err != nil && (cmd.ProcessState.ExitCode() != shell.ExitUnknown || !strings.Contains(errs.String(), "of systemd")) {
-			t.Errorf("%+v: %v: %s%s", c, err, &out, &errs)
 		}
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
@@ -132,26 +131,21 @@ func (p *proxying) run(ctx context.Context) error {
 		return err
 	}
 	// The sockets come before the gate, so that a second start says that the address is taken, and not that
-	// the file of the cache is. listen.Passed can be called once, for both. The address for the watchers is held to the
+	// the file of the cache is. The address for the watchers is held to the
 	// same rules: beyond the loopback it needs --token-file or --open.
-	const metrics = "metrics"
-	passed, err := listen.Passed(metrics)
-	if err != nil {
-		return err
-	}
 	// CONNECT has to be able to leave the protocol, which HTTP/2 does not let it.
-	l, err := p.listen(log, passed[""], p.address, s.Guard.Token, "http/1.1")
+	l, err := p.listen(log, p.address, s.Guard.Token, "http/1.1")
 	if err != nil {
 		return err
 	}
 	defer l.Close()
 	var watch net.Listener
-	if p.watch != "" || passed[metrics] != nil {
-		if watch, err = p.listen(log, passed[metrics], p.watch, s.Guard.Token, "h2", "http/1.1"); err != nil {
+	if p.watch != "" {
+		if watch, err = p.listen(log, p.watch, s.Guard.Token, "h2", "http/1.1"); err != nil {
 			return err
 		}
 	}
-	listen.WarnIfShared(log, "--ca-key", p.caKey)
+	warnIfShared(log, "--ca-key", p.caKey)
 	g, err := p.openGate(log)
 	if err != nil {
 		return err

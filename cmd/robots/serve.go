@@ -16,9 +16,9 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
 // server is "robots serve". Its fields but limits are flags. Each question may have an agent and a dialect of
@@ -98,18 +98,14 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200) // a small heap would be collected for every thousand answers
 	}
-	passed, err := listen.Passed()
-	if err != nil {
-		return err
-	}
 	// The socket comes before the gate, so that a second start says that the address is taken, and not that
 	// the file of the cache is.
-	l, err := s.listen(v.Log, passed[""], s.address, v.Guard.Token, "h2", "http/1.1")
+	l, err := s.listen(v.Log, s.address, v.Guard.Token, "h2", "http/1.1")
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	v.Guard.Loopback = listen.IsLoopback(l)
+	v.Guard.Loopback = web.IsLoopback(l)
 	g, err := s.openGate(v.Log)
 	if err != nil {
 		return err

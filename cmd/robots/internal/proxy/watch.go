@@ -10,7 +10,6 @@ import (
 	"net/http"
 
 	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
@@ -19,7 +18,7 @@ import (
 // has ended. It sets s.Count, so it comes after Obey and before Serve. The caller closes what it returns.
 func (s *Server) Watched(ctx context.Context, g *site.Gate, l net.Listener) *http.Server {
 	m := newMetrics(s, g)
-	guard := web.Guard{Loopback: listen.IsLoopback(l), Token: s.Guard.Token}
+	guard := web.Guard{Loopback: web.IsLoopback(l), Token: s.Guard.Token}
 	mux := http.NewServeMux()
 	web.Health(ctx, mux, "proxy", g.Ping)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {

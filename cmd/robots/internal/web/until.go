@@ -11,9 +11,10 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/listen"
 )
+
+// IsLoopback reports whether only this machine reaches l.
+func IsLoopback(l net.Listener) bool { return l.Addr().(*net.TCPAddr).IP.IsLoopback() }
 
 // MaxHeader bounds the header of a request: a URL of 16 KiB with every byte escaped, and other fields.
 const MaxHeader = 64 << 10
@@ -30,14 +31,12 @@ type Server interface {
 func Until(ctx context.Context, log *slog.Logger, server Server, l net.Listener, drain time.Duration, stop func()) error {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	listen.Notify(log, listen.Ready)
 	select {
 	case err := <-served:
 		return err
 	case <-ctx.Done():
 	}
 	log.Info("draining", "at most", drain)
-	listen.Notify(log, listen.Stopping)
 	stop()
 	ends, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
