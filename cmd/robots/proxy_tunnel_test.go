@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
-	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // trust makes this process trust a certificate.

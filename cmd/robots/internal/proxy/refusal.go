@@ -189,7 +189,8 @@ func refused(u *url.URL, a client.Answer) Refusal {
 		why = "robots.txt, " + why
 	}
 	p := web.NewProblem(http.StatusForbidden, v.Kind(), "%s", why)
-	if a.Reason == policy.ReasonUnreachable { // no refusal by the site, and it may end
+	if a.Reason == policy.ReasonUnreachable && fetch.CauseOf(a.Unreachable) != "destination_ip_prohibited" {
+		// No refusal by the site, and it may end.
 		p = web.NewProblem(http.StatusServiceUnavailable, v.Kind(), "%s", why)
 		p.RetryAfter = time.Minute
 		if !a.Until.IsZero() {
