@@ -66,6 +66,9 @@ var known = [...]struct{ name, source string }{
 	{"Content-Signal", "Cloudflare; draft-romm-aipref-contentsignals"},
 	{"License", "RSL 1.0"},
 	{"LLM-Policy", "crawler-commons"},
+	{"LLMs-txt", "llms.txt readers, undocumented"},
+	{"Schemamap", "NLWeb"},
+	{"Agentmap", "readers of agent catalogues, undocumented"},
 	{"DisallowAITraining", "draft-canel-robots-ai-control-00, expired"},
 	{"AllowAITraining", "draft-canel-robots-ai-control-00, expired"},
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
@@ -21,6 +22,8 @@ type checker struct {
 	judge *same.Judge
 	idler *same.Judge     // of lines without effect: their order does not matter
 	paths map[string]bool // of the rules, once asked for
+
+	rendered *policy.Policy // the file as Google reads it, once asked for
 
 	idle map[*model.Line]bool // rules with a star at the end that decides nothing, once asked for
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 )
@@ -25,7 +26,7 @@ func (f *checker) closings(g *model.Group) {
 		}
 		// Google asks that style sheets and scripts be open: it judges pages as a
 		// browser shows them.
-		if g.Search != nil && asset(r.Value) {
+		if g.Search != nil && f.closesAssets(g, r) {
 			f.once("RT402", r, r.ValueAt, "",
 				"%s closes style sheets or scripts to %s, which needs them to render pages",
 				chars.Quote(r.Value), chars.Quote(g.Search.Value))
@@ -37,6 +38,38 @@ func (f *checker) closings(g *model.Group) {
 				chars.Quote(r.Value), chars.Quote(word))
 		}
 	}
+}
+
+// assets are style sheets and scripts that pages of widespread systems need.
+var assets = [...]string{
+	"/_next/static/css/app.css", "/_next/static/chunks/main.js", "/_nuxt/entry.js", "/_astro/index.css",
+	"/wp-includes/js/jquery/jquery.min.js", "/wp-includes/css/dist/block-library/style.min.css",
+	"/wp-content/themes/theme/style.css", "/wp-content/plugins/plugin/script.js",
+	"/static/css/main.css", "/static/js/main.js", "/assets/app.css", "/assets/app.js", "/build/app.js", "/dist/main.js",
+	"/sites/default/files/css/style.css", "/themes/theme/style.css",
+	"/css/style.css", "/js/main.js", "/style.css", "/main.js",
+}
+
+// closesAssets reports whether a rule decides that style sheets or scripts are closed to the group: what an Allow opens
+// again is not. What closes the whole site closes more than these (RT401).
+func (f *checker) closesAssets(g *model.Group, r *model.Line) bool {
+	if model.Core(r.Value) == "/" {
+		return false
+	}
+	probes := assets[:]
+	if asset(r.Value) {
+		path := "/" + strings.Trim(strings.NewReplacer("*", "", "$", "").Replace(r.Value), "/")
+		probes = append([]string{path, path + "/style.css", path + "/main.js"}, probes...)
+	}
+	if f.rendered == nil {
+		f.rendered = policy.Google.Parse([]byte(f.Text))
+	}
+	name := model.AgentName(g.Search)
+	group := f.rendered.Group(name)
+	return slices.ContainsFunc(probes, func(p string) bool {
+		d := group.Decide(p)
+		return !d.Allowed && d.Rule.Line == r.Number
+	})
 }
 
 // asset tells patterns that close all style sheets or scripts, or a directory of

@@ -10,9 +10,9 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 )
 
-// lostStarRules reports named groups that close something, yet leave open what *
-// closes (RT210). A group that closes nothing at all is taken for a free pass that
-// was meant.
+// lostStarRules reports named groups that leave open what * closes (RT210). Who allows one path, or writes "Allow: /",
+// believes that the rest stays closed. A group of an empty Disallow alone is how a site opens itself to one crawler on
+// purpose: that is worth knowing, no more (RT214).
 func (f *checker) lostStarRules() {
 	var star []string
 	for _, g := range f.Groups {
@@ -31,15 +31,24 @@ func (f *checker) lostStarRules() {
 		own := model.Closed(a.Rules)
 		// Rules for a crawler that is gone need not be complete (RT211), nor those for one that
 		// never reads the group for *.
-		if a.Name == "*" || len(own) == 0 || model.Retired(a.Name) != "" || model.IgnoresStar(a.Name) {
+		if a.Name == "*" || model.Retired(a.Name) != "" || model.IgnoresStar(a.Name) {
 			continue
 		}
 		if lost, example := lostFrom(star, own); lost > 0 {
-			f.add("RT210", a.First, a.First.ValueAt, "",
+			id := "RT210"
+			if isFreePass(a.Rules) {
+				id = "RT214"
+			}
+			f.add(id, a.First, a.First.ValueAt, "",
 				"the group for %s leaves open %d of %s that * closes, such as %s",
 				chars.Quote(a.First.Value), lost, chars.Count(len(star), "path"), chars.Quote(example))
 		}
 	}
+}
+
+// isFreePass reports whether rules are empty Disallows alone.
+func isFreePass(rules []*model.Line) bool {
+	return len(rules) > 0 && !slices.ContainsFunc(rules, func(r *model.Line) bool { return r.Kind != model.Disallow || r.Value != "" })
 }
 
 // lostFrom returns how many of the sorted patterns of star no pattern of own

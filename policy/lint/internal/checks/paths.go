@@ -133,10 +133,33 @@ func slashed(l *model.Line) string {
 		return "" // that would be about all of the site
 	case v[0] == '/', v[0] == '*':
 		return l.With(v)
+	}
+	if path := undecorated(v); path != v {
+		if path != "" && path[0] == '/' && model.Core(path) != "/" {
+			return l.With(path)
+		}
+		return "" // nobody knows
+	}
+	switch {
+	case strings.HasPrefix(v, "./"), strings.HasPrefix(v, "../"):
+		return ""
 	case strings.IndexByte("?&=.;", v[0]) >= 0:
 		return l.With("/*" + v) // the middle of a URL was meant
 	}
 	return l.With("/" + v)
+}
+
+// undecorated returns a path without what does not belong to it: quotation marks and brackets around it, a backslash
+// or an equals sign before it, an escaped slash at its beginning.
+func undecorated(v string) string {
+	path := strings.TrimRight(strings.TrimLeft(v, "\"'`([{<\\"), "\"'`)]}>")
+	if strings.HasPrefix(path, "=/") {
+		path = path[1:]
+	}
+	if len(path) > 3 && strings.EqualFold(path[:3], "%2F") {
+		path = "/" + path[3:]
+	}
+	return path
 }
 
 // directoryToo ends the message on a name alone, which with a slash in front matches the

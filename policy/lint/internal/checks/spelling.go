@@ -6,6 +6,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
 )
 
 // spelling checks whether the line is a record at all, and how its field is spelt
@@ -22,7 +23,7 @@ func (f *checker) spelling(l *model.Line, seen map[string]bool) {
 		f.add("RT101", l, l.FieldAt()+len(l.Field), l.With(l.Value),
 			"%s is not followed by a colon%s", chars.Quote(l.Field), misspelt)
 		return
-	case l.Meant != "" && l.Meant == strings.ToLower(l.Field):
+	case l.Meant != "" && l.Meant == strings.ToLower(l.Field), f.disguised(l):
 		return
 	case l.Meant != "":
 	// Mostly sitemaps that lost their field, or never had one. To a parser the field
@@ -48,6 +49,24 @@ func (f *checker) spelling(l *model.Line, seen map[string]bool) {
 	}
 	f.add("RT102", l, l.FieldAt(), l.With(l.Value),
 		"%s is a misspelling of %s that %s", chars.Quote(l.Field), model.FieldName(l.Meant), readers)
+}
+
+// disguised reports a line whose field would be a known one without a character that cannot be seen, or looks like
+// another: every reader loses the line.
+func (f *checker) disguised(l *model.Line) bool {
+	text := l.Text[:l.CommentAt]
+	if len(text) > report.MaxReplacement {
+		return false
+	}
+	plain, odd, at := chars.Undisguised(text)
+	field, value, ok := strings.Cut(plain, ":")
+	meant := model.Meaning(strings.Trim(field, chars.Blanks))
+	if odd == 0 || !ok || meant == "" || at > strings.IndexAny(text+":", ":") {
+		return false
+	}
+	f.add("RT102", l, at, model.FieldName(meant)+": "+strings.Trim(value, chars.Blanks),
+		"%s in the line hides %s from every crawler: it reads another field", chars.Name(odd), model.FieldName(meant))
+	return true
 }
 
 // sitemapLine returns the record that a lone URL was meant to be, "" if that is not sure.

@@ -60,6 +60,12 @@ func readField(field string) (kind, meant string) {
 	return "", nearField(name)
 }
 
+// Meaning returns the field that was probably meant, "" if there is none.
+func Meaning(field string) string {
+	_, meant := readField(field)
+	return meant
+}
+
 // lenientFields are the fields that the scanner recognizes, misspelt ones too.
 var lenientFields = [...]string{
 	scan.UserAgent: UserAgent, scan.Allow: Allow, scan.Disallow: Disallow, scan.Sitemap: Sitemap, scan.Record: "",
