@@ -112,6 +112,9 @@ type question struct {
 	target string
 	second kindSet // the kind of its second byte
 	all    kindSet // the kinds of all bytes
+
+	searches int // for pieces of patterns
+	pieces   [maxGram + 1]*pieces
 }
 
 func newQuestion(e escaping, target string) question {
@@ -139,15 +142,16 @@ func (q *question) matches(pattern string, flags uint8) bool {
 	case flags&ruleWild == 0:
 		return strings.HasPrefix(q.target, pattern)
 	case flags&ruleTwofold != 0:
-		return matchTwofold(pattern, q.target)
+		return q.matchTwofold(pattern)
 	}
-	return matchWild(pattern, q.target)
+	return q.matchWild(pattern)
 }
 
 // matchWild reports whether a pattern with "*" or a final "$" matches (§2.2.3). It searches
 // the pieces between the stars one after the other, each as far left as it goes. Since "*" is
 // the only operator, going back gains nothing: no piece is searched twice.
-func matchWild(pattern, target string) bool {
+func (q *question) matchWild(pattern string) bool {
+	target := q.target
 	piece, pattern, more := strings.Cut(pattern, "*")
 	if !more {
 		return target == piece[:len(piece)-1] // behind it stands "$"
@@ -157,7 +161,7 @@ func matchWild(pattern, target string) bool {
 	}
 	for at := len(piece); more; {
 		piece, pattern, more = cutStar(pattern)
-		if at = after(target, piece, at, more); at < 0 {
+		if at = q.after(piece, at, more); at < 0 {
 			return false
 		}
 	}
@@ -171,11 +175,15 @@ func cutStar(pattern string) (piece, rest string, more bool) {
 
 // after returns the end of the first match of piece in the target that begins at or behind
 // at, or -1. The last piece, if there are no more, may end in "$".
-func after(target, piece string, at int, more bool) int {
+func (q *question) after(piece string, at int, more bool) int {
+	target := q.target
 	if n := len(piece) - 1; !more && n >= 0 && piece[n] == '$' {
 		if strings.HasSuffix(target[at:], piece[:n]) {
 			return len(target)
 		}
+		return -1
+	}
+	if !q.mayHave(piece) {
 		return -1
 	}
 	i := strings.Index(target[at:], piece)
@@ -183,6 +191,46 @@ func after(target, piece string, at int, more bool) int {
 		return -1
 	}
 	return at + i + len(piece)
+}
+
+// pieces is a set of pieces of a target, of one length, by their hashes.
+type pieces [1 << 10]uint64
+
+const (
+	manySearches = 64  // after so many, it pays to know the pieces of a target
+	longTarget   = 256 // bytes
+	maxGram      = 8
+)
+
+// mayHave reports whether a piece may occur in the target. A hostile file has tens of thousands of patterns that begin
+// with a star, and to search a long target for each would take half a second.
+func (q *question) mayHave(piece string) bool {
+	if q.searches++; q.searches < manySearches || len(q.target) < longTarget || len(piece) < 2 {
+		return true
+	}
+	n := min(len(piece), maxGram)
+	if q.pieces[n] == nil {
+		q.pieces[n] = new(pieces)
+		for i := range len(q.target) - n + 1 {
+			h := hash(q.target[i : i+n])
+			q.pieces[n][h/64] |= 1 << (h % 64)
+		}
+	}
+	for i := range len(piece) - n + 1 {
+		if h := hash(piece[i : i+n]); q.pieces[n][h/64]>>(h%64)&1 == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// hash returns 16 bits of a short text.
+func hash(s string) uint64 {
+	h := uint64(0)
+	for i := range len(s) {
+		h = h<<8 | uint64(s[i])
+	}
+	return h * 0x9E3779B97F4A7C15 >> 48
 }
 
 // matchTwofold is matchWild for a pattern with escapes that are one with what they stand
@@ -194,7 +242,8 @@ func after(target, piece string, at int, more bool) int {
 // path /x%2Fa, and the query of /x?u=/a, where "/" and its escape are one. The path is
 // searched first, then the query. ("/" and "?" themselves need no second search: the query
 // holds no escapes of them.)
-func matchTwofold(pattern, target string) bool {
+func (q *question) matchTwofold(pattern string) bool {
+	target := q.target
 	query := len(target) // where it begins
 	if i := strings.IndexByte(target, '?'); i >= 0 {
 		query = i + 1
@@ -217,9 +266,9 @@ func matchTwofold(pattern, target string) bool {
 			return false
 		}
 		inPath := compared(piece, false)
-		end := after(target, inPath, at, more)
+		end := q.after(inPath, at, more)
 		if inQuery := compared(piece, true); end < 0 && len(inQuery) < len(inPath) {
-			end = after(target, inQuery, max(at, query), more)
+			end = q.after(inQuery, max(at, query), more)
 		}
 		if at = end; end < 0 {
 			return false
