@@ -1,0 +1,169 @@
+package sitemap
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	head  = `<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`
+	tail  = `</urlset>`
+	one   = `<url><loc>https://a.example/1</loc></url>`
+	index = `<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><sitemap><loc>%s</loc></sitemap></sitemapindex>`
+)
+
+func zipped(s string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	io.WriteString(w, s)
+	w.Close()
+	return b.String()
+}
+
+// repeated is a file of n times the same text, without the memory that it would take.
+func repeated(begin, text string, n int, end string) io.Reader {
+	readers := make([]io.Reader, 0, 1000)
+	block := strings.Repeat(text, 1000)
+	for range n / 1000 {
+		readers = append(readers, strings.NewReader(block))
+	}
+	return io.MultiReader(strings.NewReader(begin), io.MultiReader(readers...), strings.NewReader(end))
+}
+
+func TestASitemapIsReadAsFarAsItCanBe(t *testing.T) {
+	const u = "https://a.example/1"
+	long := "https://a.example/" + strings.Repeat("a", maxLoc)
+	for name, row := range map[string]struct {
+		file io.Reader
+		want int // URLs
+		err  string
+	}{
+		"a urlset":                    {strings.NewReader(head + one + one + tail), 2, ""},
+		"without declaration":         {strings.NewReader("<urlset>" + one + tail), 1, ""},
+		"a byte order mark":           {strings.NewReader("\ufeff" + head + one + tail), 1, ""},
+		"a prefix":                    {strings.NewReader(`<s:urlset xmlns:s="x"><s:url><s:loc>` + u + `</s:loc></s:url></s:urlset>`), 1, ""},
+		"white space, CDATA, &amp;":   {strings.NewReader(head + "<url><loc>\n <![CDATA[https://a.example/]]>1?a&amp;b\n</loc></url>" + tail), 1, ""},
+		"images beside":               {strings.NewReader(head + "<url><image:image><image:loc>https://a.example/i</image:loc></image:image><loc>" + u + "</loc><lastmod>2026</lastmod></url>" + tail), 1, ""},
+		"a comment inside":            {strings.NewReader(head + "<url><loc>https://a.<!-- x -->example/1</loc></url>" + tail), 1, ""},
+		"empty":                       {strings.NewReader(head + tail), 0, ""},
+		"gzipped":                     {strings.NewReader(zipped(head + one + tail)), 1, ""},
+		"text":                        {strings.NewReader(u + "\n\n" + u + "\r\n" + u), 3, ""},
+		"a URL too long":              {strings.NewReader(head + "<url><loc>" + long + "</loc></url>" + one + tail), 1, ""},
+		"cut":                         {strings.NewReader(head + one + "<url><loc>https://a.example/2"), 1, "EOF"},
+		"cut gzip":                    {strings.NewReader(zipped(head + one + tail)[:60]), 0, "EOF"},
+		"no sitemap":                  {strings.NewReader("<!doctype html><html><body>404</body></html>"), 0, errFormat.Error()},
+		"nothing":                     {strings.NewReader(""), 0, errFormat.Error()},
+		"JSON":                        {strings.NewReader(`{"urls":[]}`), 0, errFormat.Error()},
+		"RSS":                         {strings.NewReader(`<rss><channel></channel></rss>`), 0, errFormat.Error()},
+		"text and prose":              {strings.NewReader(u + "\nand more\n"), 1, errFormat.Error()},
+		"UTF-16":                      {strings.NewReader("\xff\xfe<\x00u\x00"), 0, errFormat.Error()},
+		"another encoding":            {strings.NewReader(`<?xml version="1.0" encoding="ISO-8859-1"?><urlset>` + one + tail), 0, errEncoding.Error()},
+		"bytes that are not UTF-8":    {strings.NewReader(head + "<url><loc>https://a.example/\xff</loc></url>" + tail), 0, "invalid UTF-8"},
+		"a bomb of entities":          {strings.NewReader(`<!DOCTYPE u [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><urlset><url><loc>&b;</loc></url></urlset>`), 0, "invalid character entity"},
+		"an external entity":          {strings.NewReader(`<!DOCTYPE u [<!ENTITY a SYSTEM "file:///etc/passwd">]><urlset><url><loc>&a;</loc></url></urlset>`), 0, "invalid character entity"},
+		"too many URLs":               {repeated(head, one, maxURLs+1000, tail), maxURLs, errTooMany.Error()},
+		"too long":                    {repeated(head, "<x>"+strings.Repeat(" ", 1017)+"</x>", 52_000, tail), 0, errTooLong.Error()},
+		"a bomb of gzip":              {strings.NewReader(zipped(head + strings.Repeat("<x>"+strings.Repeat(" ", 1017)+"</x>", 52_000))), 0, errTooLong.Error()},
+		"a gigabyte of one element":   {repeated(head+"<url><loc>", strings.Repeat("a", 1000), 1_000_000, ""), 0, errToken.Error()},
+		"a gigabyte of one comment":   {repeated(head+"<!--", strings.Repeat("a", 1000), 1_000_000, ""), 0, errToken.Error()},
+		"a gigabyte of one attribute": {repeated(head+`<url a="`, strings.Repeat("a", 1000), 1_000_000, ""), 0, errToken.Error()},
+		"a gigabyte of one DTD":       {repeated("<!DOCTYPE u [", strings.Repeat("a", 1000), 1_000_000, ""), 0, errToken.Error()},
+		"a gigabyte of one line":      {repeated("http://", strings.Repeat("a", 1000), 1_000_000, ""), 0, errToken.Error()},
+		"elements in elements":        {repeated(head, "<a>", 1_000_000, ""), 0, errDepth.Error()},
+		"ends of nothing":             {repeated("<urlset></urlset>", "</a>", 1000, ""), 0, errFormat.Error()},
+		"a second document":           {strings.NewReader(head + one + tail + "<html></html>"), 1, errFormat.Error()},
+		"an index of pages in pages":  {strings.NewReader("<urlset>" + fmt.Sprintf(index, u) + tail), 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := 0
+			err := parse(row.file, func(string) error { got++; return nil }, func(string) error { return errNested })
+			if got != row.want {
+				t.Errorf("got %d URLs, want %d", got, row.want)
+			}
+			if text := fmt.Sprint(err); row.err == "" && err != nil || !strings.Contains(text, row.err) {
+				t.Errorf("got error %v, want %q", err, row.err)
+			}
+		})
+	}
+}
+
+func TestSitemapsOfASite(t *testing.T) {
+	const site = "https://a.example/"
+	web := map[string]string{
+		"index": fmt.Sprintf(index, site+"a") + "",
+		"two":   strings.Replace(fmt.Sprintf(index, site+"a"), "</sitemap>", "</sitemap><sitemap><loc>"+site+"gone</loc></sitemap><sitemap><loc>"+site+"b.gz</loc></sitemap>", 1),
+		"self":  fmt.Sprintf(index, site+"self"),
+		"deep":  fmt.Sprintf(index, site+"index"),
+		"a":     head + one + tail,
+		"b.gz":  zipped(head + "<url><loc>https://a.example/2</loc></url>" + tail),
+	}
+	for _, row := range []struct {
+		locs, want, failed []string
+	}{
+		{[]string{"a"}, []string{"1"}, nil},
+		{[]string{"a", "a"}, []string{"1"}, nil},
+		{[]string{"index", "a"}, []string{"1"}, nil},
+		{[]string{"two"}, []string{"1", "2"}, []string{"gone"}},
+		{[]string{"self"}, nil, nil},
+		{[]string{"deep"}, nil, []string{"index"}},
+		{[]string{"gone", "a"}, []string{"1"}, []string{"gone"}},
+	} {
+		var got, failed []string
+		r := &Reader{
+			Open: func(_ context.Context, u *url.URL) (io.ReadCloser, error) {
+				if file, ok := web[u.Path[1:]]; ok {
+					return io.NopCloser(strings.NewReader(file)), nil
+				}
+				return nil, errors.New("404")
+			},
+			URL:    func(loc string) error { got = append(got, strings.TrimPrefix(loc, site)); return nil },
+			Failed: func(loc string, err error) { failed = append(failed, strings.TrimPrefix(loc, site)) },
+		}
+		var locs []string
+		for _, loc := range row.locs {
+			locs = append(locs, site+loc)
+		}
+		if err := r.Read(context.Background(), locs...); err != nil {
+			t.Errorf("%v: got error %v, want none", row.locs, err)
+		}
+		if !slices.Equal(got, row.want) || !slices.Equal(failed, row.failed) {
+			t.Errorf("%v: got %v and failed %v, want %v and %v", row.locs, got, failed, row.want, row.failed)
+		}
+	}
+}
+
+func TestAnErrorOfTheCallerEndsTheReading(t *testing.T) {
+	full := errors.New("disk full")
+	r := &Reader{
+		Open: func(context.Context, *url.URL) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(head + one + one + tail)), nil
+		},
+		URL:    func(string) error { return full },
+		Failed: func(loc string, err error) { t.Errorf("%s failed with %v, want no word", loc, err) },
+	}
+	if err := r.Read(context.Background(), "https://a.example/s"); err != full {
+		t.Errorf("got %v, want %v", err, full)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(head + one + tail))
+	f.Add([]byte(zipped(head + one + tail)))
+	f.Add([]byte("https://a.example/1\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		parse(bytes.NewReader(data), func(loc string) error {
+			if loc == "" || len(loc) > maxLoc {
+				t.Errorf("got a URL of %d bytes", len(loc))
+			}
+			return nil
+		}, func(string) error { return nil })
+	})
+}
