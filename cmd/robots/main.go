@@ -131,7 +131,7 @@ func subcommands(a *shell.App, root *cobra.Command, args []string) {
 		{"check", checkCommand, true, true}, {"fetch", fetchCommand, true, false}, {"filter", filterCommand, true, false},
 		{"lint", lintCommand, true, true}, {"match", matchCommand, true, true}, {"page", pageCommand, true, false},
 		{"proxy", proxyCommand, false, false}, {"schema", schemaCommand, false, false}, {"serve", serveCommand, false, false},
-		{"sign", signCommand, false, false}, {"usage", usageCommand, true, false}, {"version", versionCommand, true, false},
+		{"sign", signCommand, false, false}, {"sitemap", sitemapCommand, false, false}, {"usage", usageCommand, true, false}, {"version", versionCommand, true, false},
 	}
 	named := false
 	for i, s := range all {
