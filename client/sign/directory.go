@@ -7,7 +7,6 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dunglas/httpsfv"
@@ -36,15 +34,6 @@ const (
 	maxDirectory      = 64 << 10 // bytes that ReadDirectory reads
 )
 
-// jwk is an Ed25519 public key (RFC 7517, RFC 8037).
-type jwk struct {
-	Kty string `json:"kty"`
-	Crv string `json:"crv,omitempty"`
-	Kid string `json:"kid,omitempty"`
-	X   string `json:"x,omitempty"`
-	Use string `json:"use,omitempty"`
-}
-
 // Directory returns a handler that publishes the public keys of signers: a JSON Web Key Set (RFC
 // 7517). Each of the keys signs it for the hosts of the signers' Agents. A request for any other host
 // gets the keys without signatures, so a mirror gets nothing that vouches for it. Receivers accept
@@ -55,7 +44,7 @@ type jwk struct {
 // The error names the first Signer whose key or Agent cannot be used.
 func Directory(signers ...*Signer) (http.Handler, error) {
 	d := &directory{signers: slices.Clone(signers)}
-	keys := []jwk{}
+	keys := []map[string]string{}
 	for i, s := range signers {
 		x, err := s.public()
 		if err == nil {
@@ -64,12 +53,13 @@ func Directory(signers ...*Signer) (http.Handler, error) {
 		if err != nil {
 			return nil, fmt.Errorf("signer %d: %w", i+1, err)
 		}
-		keys = append(keys, jwk{
-			Kty: "OKP", Crv: "Ed25519", Kid: thumbprint(x), X: base64.RawURLEncoding.EncodeToString(x), Use: "sig",
+		keys = append(keys, map[string]string{
+			"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig",
+			"kid": thumbprint(x), "x": base64.RawURLEncoding.EncodeToString(x),
 		})
 	}
 	var err error
-	if d.body, err = json.Marshal(map[string][]jwk{"keys": keys}); err != nil {
+	if d.body, err = json.Marshal(map[string]any{"keys": keys}); err != nil {
 		return nil, fmt.Errorf("sign: %w", err)
 	}
 	return d, nil
@@ -146,23 +136,26 @@ func (s *Signer) signDirectory(answer *message, label string, now time.Time) err
 	})
 }
 
-// DirectoryURL returns where the directory of an Agent is, if that is an origin or the URL of
-// the directory itself.
-func DirectoryURL(agent string) (string, error) {
+// KeySetURLs returns where receivers of each revision look for the keys of an agent. To revision 00 it is an
+// origin, whose directory is at DirectoryPath; revision00 is "" for any other URL. To revision 01 it is the
+// URL of the key set itself.
+func KeySetURLs(agent string) (revision00, revision01 string, err error) {
 	u := agentURL(agent)
 	if u == nil {
-		return "", fmt.Errorf("sign: the agent %q is no https URL", agent)
+		return "", "", fmt.Errorf("sign: the agent %q is no https URL", agent)
 	}
-	if strings.Trim(u.Path, "/") == "" && u.RawQuery == "" {
+	revision01 = u.String()
+	if (u.Path == "" || u.Path == "/") && u.RawQuery == "" {
 		u.Path = DirectoryPath
+		revision00 = u.String()
 	}
-	return u.String(), nil
+	return revision00, revision01, nil
 }
 
 // ReadKeys returns the Ed25519 and RSA keys of a directory by their thumbprints, which are
 // their key IDs whatever the directory says. Keys of other types are left out (RFC 7517 §5),
-// and so are those that anyone can sign with: the test keys of RFC 9421, Ed25519 keys of small
-// order, and RSA keys whose exponent is even or below 3.
+// and so are the test keys of RFC 9421, keys whose use or alg is for something else, and those whose nbf
+// is to come or whose exp has passed.
 //
 // The error says what is wrong with the directory: each key that is left out though its type
 // is known, each kid that is not the thumbprint of its key, or that it is no key set at all.
@@ -198,6 +191,9 @@ func readKeys(body []byte) (map[string]crypto.PublicKey, error) {
 		var k members
 		err := json.Unmarshal(raw, &k)
 		id, key, wrong := k.key()
+		if key != nil {
+			wrong = cmp.Or(wrong, k.fit(key, time.Now()))
+		}
 		if err = cmp.Or(err, wrong); err == nil && key != nil {
 			keys[id] = key
 			if kid := k.text("kid"); kid != id {
@@ -225,7 +221,7 @@ func (m members) key() (id string, key crypto.PublicKey, err error) {
 	switch {
 	case m.text("kty") == "OKP" && m.text("crv") == "Ed25519":
 		x, err := base64.RawURLEncoding.DecodeString(m.text("x"))
-		if err != nil || len(x) != ed25519.PublicKeySize || isSmallOrder(x) {
+		if err != nil || len(x) != ed25519.PublicKeySize {
 			return "", nil, errors.New("its x is no Ed25519 key")
 		}
 		id, key = thumbprint(x), ed25519.PublicKey(x)
@@ -246,22 +242,35 @@ func (m members) key() (id string, key crypto.PublicKey, err error) {
 	return id, key, nil
 }
 
-// smallOrder has the y coordinates, in hexadecimal and little-endian, of the points that a
-// multiple of 8 takes to zero. A signature of such a key holds for any text.
-var smallOrder = [...]string{
-	"0000000000000000000000000000000000000000000000000000000000000000",
-	"0100000000000000000000000000000000000000000000000000000000000000",
-	"26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
-	"c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
-	"ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f", // p-1
-	"edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f", // p, which is 0
-	"eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f", // p+1, which is 1
-}
-
-func isSmallOrder(x []byte) bool {
-	y := slices.Clone(x)
-	y[len(y)-1] &= 0x7F // the sign of the other coordinate
-	return slices.Contains(smallOrder[:], hex.EncodeToString(y))
+// fit returns why a key is not for signatures, or not for those of now (RFC 7517 §4). nbf and exp are in
+// seconds; what would be beyond the year 5000 is in milliseconds, as some directories have it.
+func (m members) fit(key crypto.PublicKey, now time.Time) error {
+	algs := []string{"EdDSA", "Ed25519", "ed25519"} // of RFC 8037, RFC 9864, RFC 9421
+	if _, ok := key.(*rsa.PublicKey); ok {
+		algs = []string{"PS512", "rsa-pss-sha512"}
+	}
+	if m["use"] != nil && m.text("use") != "sig" {
+		return fmt.Errorf("its use is %s, not sig", m["use"])
+	}
+	if m["alg"] != nil && !slices.Contains(algs, m.text("alg")) {
+		return fmt.Errorf("its alg is %s, not %s", m["alg"], algs[0])
+	}
+	for name, holds := range map[string]func(time.Time) bool{"nbf": now.Before, "exp": now.After} {
+		if m[name] == nil {
+			continue
+		}
+		var seconds float64
+		if json.Unmarshal(m[name], &seconds) != nil {
+			return fmt.Errorf("its %s is no number", name)
+		}
+		if seconds > 1e11 {
+			seconds /= 1000
+		}
+		if t := time.Unix(int64(seconds), 0); holds(t) {
+			return fmt.Errorf("its %s is %s", name, t.UTC().Format(time.RFC3339))
+		}
+	}
+	return nil
 }
 
 // VerifyDirectory checks that each key of a directory that was read from u has signed it for

@@ -1,8 +1,6 @@
 // Package sign signs requests so that sites can tell who sent them: Web Bot Auth, a profile of HTTP
-// Message Signatures (RFC 9421). That is a draft; the package implements its revision [Draft]. The
-// package changes with the draft, and the module promises no compatibility for it until that is an
-// RFC. Revision 01 (working copy of 2026-10-29) signs the same way; it only makes Agent the URL of
-// the key set, and has receivers ignore an agent with parameters.
+// Message Signatures (RFC 9421). That is a draft, and the package changes with it: it follows revisions
+// 00 (2026-09-01) and 01 (2026-10-29) of draft-ietf-webbotauth-httpsig-protocol.
 //
 //	signer := &sign.Signer{Key: key, Agent: "https://bot.example"}
 //	c := &http.Client{Transport: &client.Transport{UserAgent: agent, Sign: signer.Sign}}
@@ -12,14 +10,14 @@
 // answers an unsigned one for robots.txt with 403, which RFC 9309 §2.3.1.3 reads as "no
 // restrictions". Signing the pages alone would thus open what the site has closed.
 //
-// [Signer.WhenAsked] signs for those sites alone that ask for it, robots.txt and pages.
+// The site looks up the public key where Agent says, and the revisions read that differently. To 00 it is
+// an origin with the keys at [DirectoryPath]; to 01 it is the URL of the keys, fetched as it is sent.
+// Both are content with an origin that serves [Directory] at "/" and at DirectoryPath: give the keys a
+// host of their own. Otherwise choose by the receiver: an origin for 00, the full URL for 01.
+// [KeySetURLs] tells what an agent means to each. Some receivers still know only the form of
+// Signature-Agent before both, see Signer.BareAgent.
 //
-// The site looks up the public key in the directory that Agent names: serve [Directory] there.
 // A [Verifier] checks signatures, in tests and at the receiving end.
-//
-// Agent is sent as given: an origin with the directory at [DirectoryPath], or the URL of the key
-// set itself. Some receivers still know only the older form of the Signature-Agent field, see
-// Signer.BareAgent.
 package sign
 
 import (
@@ -43,9 +41,6 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// Draft is the revision of Web Bot Auth that the package implements.
-const Draft = "draft-ietf-webbotauth-httpsig-protocol-00"
-
 const (
 	label        = "sig1" // of our signature, and of the Signature-Agent member
 	tag          = "web-bot-auth"
@@ -60,9 +55,8 @@ const (
 // Signer signs requests with one key. It is safe for concurrent use, provided that Key is.
 // Its fields must not change after the first use.
 //
-// Logged, printed or encoded, a Signer shows its KeyID alone, with one exception. If a
-// struct has a Signer in an unexported field, package fmt cannot call its methods, and %v of the
-// struct prints the key. If the field has a *Signer, %v prints an address.
+// Logged, printed or encoded as JSON, a Signer shows its KeyID alone. Keep it by pointer: %v of a struct
+// with a Signer in an unexported field prints the key.
 type Signer struct {
 	// Key makes the signatures. Its public key must be an ed25519.PublicKey: Key is an
 	// ed25519.PrivateKey, or stands for one that a KMS or a security module holds. If nil, Sign and
@@ -70,7 +64,8 @@ type Signer struct {
 	Key crypto.Signer `json:"-" xml:"-" yaml:"-"` // where a struct embeds a Signer and hides its methods
 
 	// Agent is the value of the Signature-Agent field: an https URL, under which receivers find the
-	// directory of keys. If empty, or no https URL, Sign fails and says so. A Directory needs none.
+	// directory of keys, or the keys themselves. It is sent as given. If empty, or no https URL, Sign
+	// fails and says so. A Directory needs none.
 	Agent string
 
 	// Lifetime is how long a signature is valid from its making, in whole seconds. If zero,
@@ -83,8 +78,8 @@ type Signer struct {
 	// lower case, which the request must have. If empty, nothing more.
 	Cover []string
 
-	// BareAgent sends Signature-Agent as a plain string, the form before the current draft,
-	// for receivers that know no other. If false, the draft's dictionary is sent.
+	// BareAgent sends Signature-Agent as a plain string, for receivers that know no other form.
+	// If false, the dictionary of both revisions is sent.
 	BareAgent bool
 
 	// PlainHTTP signs requests over http too. If false, they go out unsigned: the signature
@@ -238,28 +233,20 @@ func (s *Signer) KeyID() (string, error) {
 }
 
 // public returns the public half of Key.
-func (s *Signer) public() (x ed25519.PublicKey, err error) {
+func (s *Signer) public() (ed25519.PublicKey, error) {
 	if s == nil || s.Key == nil {
 		return nil, errors.New("sign: Signer.Key is nil: set an ed25519.PrivateKey")
 	}
-	defer func() { // what failed to load is often a nil pointer or an empty slice, which panic
-		if recover() != nil {
-			x, err = nil, fmt.Errorf("sign: Signer.Key is an empty %T: set an ed25519.PrivateKey", s.Key)
-		}
-	}()
+	// Two halves that do not belong together make signatures that no key verifies, and from which the
+	// private key can be computed.
+	key, own := s.Key.(ed25519.PrivateKey)
+	if own && (len(key) != ed25519.PrivateKeySize || !key.Equal(ed25519.NewKeyFromSeed(key.Seed()))) {
+		return nil, fmt.Errorf("sign: Signer.Key is no ed25519.PrivateKey: "+
+			"its %d bytes are not a seed of 32 and the public key of that", len(key))
+	}
 	x, ok := s.Key.Public().(ed25519.PublicKey)
 	if !ok || len(x) != ed25519.PublicKeySize {
 		return nil, fmt.Errorf("sign: Signer.Key is a %T: its public key must be an ed25519.PublicKey", s.Key)
-	}
-	// A private and a public key that do not belong together make signatures that no key verifies, and from which
-	// the private key can be computed.
-	key, ok := s.Key.(ed25519.PrivateKey)
-	if p, isPointer := s.Key.(*ed25519.PrivateKey); isPointer {
-		key, ok = *p, true
-	}
-	if ok && (len(key) != ed25519.PrivateKeySize || !key.Equal(ed25519.NewKeyFromSeed(key.Seed()))) {
-		return nil, fmt.Errorf("sign: Signer.Key is no ed25519.PrivateKey: "+
-			"its %d bytes are not a seed of 32 and the public key of that", len(key))
 	}
 	return x, nil
 }
@@ -277,20 +264,14 @@ func (s Signer) String() string {
 	return "sign.Signer without a key"
 }
 
-// GoString is String.
-func (s Signer) GoString() string { return s.String() }
-
 // Format writes what String returns, whatever the verb.
 func (s Signer) Format(f fmt.State, _ rune) { io.WriteString(f, s.String()) }
 
 // LogValue returns the KeyID, or "" if there is no key.
 func (s Signer) LogValue() slog.Value { return slog.StringValue(s.id()) }
 
-// MarshalText returns the KeyID, or nothing if there is no key. JSON and XML show the same.
+// MarshalText returns the KeyID, or nothing if there is no key.
 func (s Signer) MarshalText() ([]byte, error) { return []byte(s.id()), nil }
-
-// GobEncode is MarshalText.
-func (s Signer) GobEncode() ([]byte, error) { return s.MarshalText() }
 
 func (s *Signer) id() string {
 	id, _ := s.KeyID()

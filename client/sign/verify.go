@@ -252,6 +252,9 @@ func agentOf(h http.Header, label string, components []httpsfv.Item) (string, er
 		}
 		item, _ = member.(httpsfv.Item)
 	}
+	if item.Params != nil && len(item.Params.Names()) > 0 { // to revision 00 a type; revision 01 ignores such an agent
+		return "", fmt.Errorf("%w: its agent has parameters", ErrUnverified)
+	}
 	agent, _ := item.Value.(string)
 	if agentURL(agent) == nil {
 		return "", fmt.Errorf("its agent is %q, not an https URL", agent)

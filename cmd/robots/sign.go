@@ -4,6 +4,7 @@ package main
 // the library signs (Web Bot Auth, RFC 9421); the flags of the other subcommands are in site/signing.go.
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/x509"
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"strings"
 	"time"
@@ -80,14 +82,20 @@ ID under which sites find its public half.`,
 // directoryCommand makes the subcommand. The directory is what the handler of package sign serves, so that a
 // file and a server say the same.
 func directoryCommand(a *shell.App) *cobra.Command {
-	return &cobra.Command{
+	var agent string
+	cmd := &cobra.Command{
 		Use:   "directory FILE...",
 		Short: "Print the directory of the public keys",
-		Long: `Directory prints the public halves of private keys as a JSON Web Key Set. Serve it at
-` + sign.DirectoryPath + `
-of the host in --sign-agent, over https, as
-` + sign.DirectoryType + `.
-When you change keys, list the old and the new one for a day.`,
+		Long: `Directory prints the public halves of private keys as a JSON Web Key Set. Serve it over
+https, as ` + sign.DirectoryType + `,
+at ` + sign.DirectoryPath + `
+of the host in --sign-agent (revision 00 of the draft), and at "/" of it (revision 01).
+When you change keys, list the old and the new one for a day.
+
+With --sign-agent it prints the whole response, signed by the keys for the host of that URL. The
+signatures hold for a day.`,
+		Example: `  robots sign directory bot.pem > directory.json
+  robots sign directory bot.pem --sign-agent https://bot.example`,
 		Args: shell.AtLeastOne("FILE"),
 		RunE: shell.Runs(func(_ context.Context, args []string) error {
 			var signers []*sign.Signer
@@ -96,20 +104,37 @@ When you change keys, list the old and the new one for a day.`,
 				if err != nil {
 					return err
 				}
+				s.Agent = agent
 				signers = append(signers, s)
 			}
-			handler, err := sign.Directory(signers...)
-			if err != nil {
-				return err
-			}
-			// Signers without an Agent do not sign it. No file could have the signatures: they are in the header.
-			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "https://localhost/", nil))
-			var out shell.Output
-			fmt.Fprintf(&out, "%s\n", w.Body)
-			return a.Emit(&out)
+			return printDirectory(a, agent, signers)
 		}),
 	}
+	cmd.Flags().StringVar(&agent, "sign-agent", "", "print the whole response, signed for the host of this https `URL`")
+	cmd.RegisterFlagCompletionFunc("sign-agent", cobra.NoFileCompletions)
+	return cmd
+}
+
+// printDirectory prints the body of a directory, or for an agent its whole response.
+func printDirectory(a *shell.App, agent string, signers []*sign.Signer) error {
+	handler, err := sign.Directory(signers...)
+	if err != nil {
+		return err
+	}
+	var out shell.Output
+	w := httptest.NewRecorder()
+	if agent == "" {
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "https://localhost/", nil))
+		fmt.Fprintf(&out, "%s\n", w.Body)
+		return a.Emit(&out)
+	}
+	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, agent, nil))
+	response, err := httputil.DumpResponse(w.Result(), true)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(&out, "%s\n", response)
+	return a.Emit(&out)
 }
 
 // signChecker is "robots sign check". It opens no gate: the request is a person's, and robots.txt has no say
@@ -130,8 +155,12 @@ func signCheckCommand(a *shell.App) *cobra.Command {
 		Long: `Check fetches the key directory of --sign-agent and looks for the key in it. Then it
 sends one signed GET for URL, without asking robots.txt, and shows how the site took it.
 
-The exit status is 1 if the site refuses the request (401 or 403) or the directory does
-not list the key, and 2 if one of them could not be asked.`,
+The directory is looked for where each revision of the draft has it: at the well-known path
+of an origin (00), and at the URL of --sign-agent itself (01). The last line of these names
+those that the agent suits; one is enough.
+
+The exit status is 1 if the site refuses the request (401 or 403) or no directory lists the
+key, and 2 if one of them could not be asked.`,
 		Example: `  robots sign check https://site.example/ --sign-key bot.pem --sign-agent https://bot.example`,
 		Args:    shell.One("URL"),
 	}
@@ -177,7 +206,9 @@ func (c *signChecker) run(ctx context.Context, args []string) error {
 	}
 	var out shell.Output
 	fmt.Fprintf(&out, "key        %s\n", id)
-	c.directory(ctx, &out, base, id)
+	if err := c.directories(ctx, &out, base, id); err != nil {
+		return err
+	}
 	c.request(ctx, &out, base, u, c.Headers.Hook(signer))
 	if err := ctx.Err(); errors.Is(err, context.Canceled) { // or --timeout has passed: that is told above
 		return err
@@ -185,30 +216,47 @@ func (c *signChecker) run(ctx context.Context, args []string) error {
 	return c.Emit(&out)
 }
 
-// directory looks for the key where sites will. A directory is read without redirects. It is asked for
-// without a signature, and without the fields of --header, which are for the site. Status 1 is for what its
-// owner can mend, and 2 for a directory that could not be read: nothing is known of that. Of one that was
-// read, all faults are told.
-func (c *signChecker) directory(ctx context.Context, out *shell.Output, base http.RoundTripper, id string) {
-	at, err := sign.DirectoryURL(c.Signing.Agent)
+// directories looks for the key where each revision of the draft would. An agent that suits one is good.
+func (c *signChecker) directories(ctx context.Context, out *shell.Output, base http.RoundTripper, id string) error {
+	revision00, revision01, err := sign.KeySetURLs(c.Signing.Agent)
 	if err != nil {
-		out.Complain(err)
-		return
+		return err
 	}
-	fmt.Fprintf(out, "directory  %s\n", answer.Visible(at))
-	said := func(status int, format string, args ...any) {
+	best, suits := shell.ExitUnknown, ""
+	for _, at := range []struct{ revision, url string }{{"00", revision00}, {"01", revision01}} {
+		if at.url == "" {
+			fmt.Fprintf(out, "draft %s   takes an origin alone: --sign-agent has a path\n", at.revision)
+			continue
+		}
+		fmt.Fprintf(out, "draft %s   %s\n", at.revision, answer.Visible(at.url))
+		status := c.directory(ctx, out, base, at.url, id)
+		if best = min(best, status); status == shell.ExitOK {
+			suits += ", " + at.revision
+		}
+	}
+	fmt.Fprintf(out, "suits      %s\n", cmp.Or(strings.TrimPrefix(suits, ", "), "no revision"))
+	out.Worsen(best)
+	return nil
+}
+
+// directory looks for the key at one URL, and returns a status. A directory is read without redirects, without
+// a signature, and without the fields of --header, which are for the site. Status 1 is for what its owner can
+// mend, and 2 for a directory that could not be read: nothing is known of that. Of one that was read, all
+// faults are told.
+func (c *signChecker) directory(ctx context.Context, out *shell.Output, base http.RoundTripper, at, id string) (status int) {
+	said := func(worse int, format string, args ...any) {
 		fmt.Fprintf(out, "           %s\n", answer.Visible(fmt.Sprintf(format, args...)))
-		out.Worsen(status)
+		status = max(status, worse)
 	}
 	// It is more than ReadKeys takes: that says so of a longer one, and the rest need not be read.
 	resp, body, err := c.Read(ctx, base, at, 1<<17)
 	switch {
 	case err != nil:
 		said(shell.ExitUnknown, "not read: %v", err)
-		return
+		return status
 	case resp.StatusCode != http.StatusOK:
 		said(shell.ExitRefused, "%s: sites take 200 only, and follow no redirect", resp.Status)
-		return
+		return status
 	}
 	// Keys come beside an error, too: what is wrong with another key does not hide that ours is there.
 	keys, err := sign.ReadKeys(body)
@@ -220,13 +268,14 @@ func (c *signChecker) directory(ctx context.Context, out *shell.Output, base htt
 	}
 	if keys[id] == nil {
 		said(shell.ExitRefused, "lists %s, but not this one", answer.Plural(len(keys), "key"))
-		return
+		return status
 	}
 	said(shell.ExitOK, "lists the key")
 	// A directory need not be signed. Only a signature that is there and does not hold is a fault.
 	if err := sign.VerifyDirectory(resp.Request.URL, resp.Header, body); errors.Is(err, sign.ErrInvalid) {
 		said(shell.ExitRefused, "%v", err)
 	}
+	return status
 }
 
 // request sends the signed request and shows what came of it. Signatures have a time, so it also tells of a

@@ -117,7 +117,7 @@ func dialectVar(cmd *cobra.Command, k *answer.Asker, all bool) {
 }
 
 // Flags are those of Register.
-var Flags = []string{"user-agent", "timeout", "connect-to", "obey-walls", "header", "sign-key", "sign-agent"}
+var Flags = []string{"user-agent", "timeout", "connect-to", "obey-walls", "header", "sign-key", "sign-agent", "signature-agent"}
 
 // Register adds the flags for the way to the server, and those of more, such as AgentVar.
 func (n *Network) Register(cmd *cobra.Command, more ...func(*cobra.Command, *answer.Asker)) {
@@ -138,7 +138,9 @@ func (n *Network) Register(cmd *cobra.Command, more ...func(*cobra.Command, *ans
 	cmd.RegisterFlagCompletionFunc("header", cobra.NoFileCompletions)
 	f.StringVar(&n.Signing.Key, "sign-key", "", "sign each https request with the key in this `FILE` (see robots sign)")
 	f.StringVar(&n.Signing.Agent, "sign-agent", "", "the https `URL` under which sites find the public key")
+	f.StringVar(&n.Signing.Form, "signature-agent", "dictionary", "`FORM` of the field that names it: dictionary, or string for sites that know no other")
 	cmd.RegisterFlagCompletionFunc("sign-agent", cobra.NoFileCompletions)
+	cmd.RegisterFlagCompletionFunc("signature-agent", cobra.FixedCompletions([]string{"dictionary", "string"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // Get makes a request for a page, by the name of --user-agent. It is not signed yet, and has no field of

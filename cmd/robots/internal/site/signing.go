@@ -18,8 +18,11 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
-// signing is --sign-key and --sign-agent.
-type signing struct{ Key, Agent string }
+// signing is --sign-key, --sign-agent and --signature-agent.
+type signing struct {
+	Key, Agent string
+	Form       string // of the Signature-Agent field
+}
 
 // Signer returns what signs requests; nil without --sign-key.
 func (s *signing) Signer() (*sign.Signer, error) {
@@ -34,6 +37,13 @@ func (s *signing) Signer() (*sign.Signer, error) {
 	signer, err := ReadKey(s.Key)
 	if err != nil {
 		return nil, err
+	}
+	switch s.Form {
+	case "dictionary":
+	case "string":
+		signer.BareAgent = true
+	default:
+		return nil, shell.Usagef("--signature-agent is dictionary or string")
 	}
 	signer.Agent = s.Agent
 	// A wrong --sign-agent shows when something is signed. Here it is wrong usage; later it would be the
