@@ -65,6 +65,10 @@ var kinds = func() (t [256]kindSet) {
 }()
 
 func kindsOf[S string | []byte](s S) (set kindSet) {
+	for len(s) >= 4 {
+		set |= kinds[s[0]] | kinds[s[1]] | kinds[s[2]] | kinds[s[3]]
+		s = s[4:]
+	}
 	for i := range len(s) {
 		set |= kinds[s[i]]
 	}

@@ -68,7 +68,15 @@ func (g Group) find(q *question) *rule {
 		rules := g.p.rules[part.from:part.to]
 		for i := range rules {
 			r := &rules[i]
-			if !q.has(r.must) || !q.matches(g.p.text[r.at:r.at+r.n], r.flags) {
+			if !q.has(r.must) {
+				continue
+			}
+			pattern := g.p.text[r.at : r.at+r.n]
+			if r.flags&ruleWild == 0 { // without a call, as most rules are
+				if !strings.HasPrefix(q.target, pattern) {
+					continue
+				}
+			} else if !q.matches(pattern, r.flags) {
 				continue
 			}
 			if best == nil || g.p.precedes(r, best) {
@@ -113,8 +121,8 @@ type question struct {
 	second kindSet // the kind of its second byte
 	all    kindSet // the kinds of all bytes
 
-	searches int // for pieces of patterns
-	pieces   [maxGram + 1]*pieces
+	searches int             // for pieces of patterns
+	pieces   map[int]*pieces // by their length, once there were many searches
 }
 
 func newQuestion(e escaping, target string) question {
@@ -209,15 +217,20 @@ func (q *question) mayHave(piece string) bool {
 		return true
 	}
 	n := min(len(piece), maxGram)
-	if q.pieces[n] == nil {
-		q.pieces[n] = new(pieces)
+	set := q.pieces[n]
+	if set == nil {
+		if q.pieces == nil {
+			q.pieces = map[int]*pieces{}
+		}
+		set = new(pieces)
 		for i := range len(q.target) - n + 1 {
 			h := hash(q.target[i : i+n])
-			q.pieces[n][h/64] |= 1 << (h % 64)
+			set[h/64] |= 1 << (h % 64)
 		}
+		q.pieces[n] = set
 	}
 	for i := range len(piece) - n + 1 {
-		if h := hash(piece[i : i+n]); q.pieces[n][h/64]>>(h%64)&1 == 0 {
+		if h := hash(piece[i : i+n]); set[h/64]>>(h%64)&1 == 0 {
 			return false
 		}
 	}

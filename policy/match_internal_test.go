@@ -2,6 +2,8 @@ package policy
 
 import (
 	"math/rand/v2"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -36,5 +38,20 @@ func TestNoPieceOfATargetIsMissed(t *testing.T) {
 	}
 	if refused < 1000 {
 		t.Errorf("%d pieces were refused without a search, want thousands", refused)
+	}
+}
+
+// Size counts with them.
+func TestTheSizesOfTypesAreKnown(t *testing.T) {
+	for _, c := range []struct {
+		of  reflect.Type
+		got int
+	}{
+		{reflect.TypeFor[group](), groupSize}, {reflect.TypeFor[name](), nameSize}, {reflect.TypeFor[rule](), ruleSize},
+		{reflect.TypeFor[record](), recordSize}, {reflect.TypeFor[Policy](), policySize},
+	} {
+		if want := int(c.of.Size()); c.got != want && strconv.IntSize == 64 {
+			t.Errorf("%v: got %d bytes, want %d", c.of, c.got, want)
+		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -89,18 +88,20 @@ func (l *lister) run(ctx context.Context, args []string) error {
 	return l.Emit(&l.out)
 }
 
-// open asks for a sitemap. The wait for its turn may be long, so its time begins with the request.
+// open asks for a sitemap. It has ten times the time of a robots.txt: it may have to wait for its turn, and have 50 MB.
 func (l *lister) open(ctx context.Context, gate *site.Gate, u *url.URL) (io.ReadCloser, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*l.Timeout)
 	req, err := l.Get(ctx, u.String())
 	if err != nil {
+		cancel()
 		return nil, err
 	}
 	resp, err := (&http.Client{Transport: gate.Transport}).Do(req)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
-	late := time.AfterFunc(10*l.Timeout, func() { resp.Body.Close() }) // a sitemap may have 50 MB
-	body := closing{resp.Body, func() { late.Stop() }}
+	body := closing{resp.Body, cancel}
 	if resp.StatusCode != http.StatusOK {
 		body.Close()
 		return nil, fmt.Errorf("status %s", resp.Status)
@@ -115,7 +116,7 @@ type closing struct {
 }
 
 func (c closing) Close() error {
-	c.more()
+	defer c.more()
 	return c.ReadCloser.Close()
 }
 

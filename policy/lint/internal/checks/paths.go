@@ -138,7 +138,7 @@ func slashed(l *model.Line) string {
 		if path != "" && path[0] == '/' && model.Core(path) != "/" {
 			return l.With(path)
 		}
-		return "" // nobody knows
+		return "" // it could be anything
 	}
 	switch {
 	case strings.HasPrefix(v, "./"), strings.HasPrefix(v, "../"):
