@@ -164,7 +164,7 @@ func TestDelaysSpeakToTheNamesAbove(t *testing.T) {
 }
 
 func TestADelayIsKeptBehindAFloodOfRecords(t *testing.T) {
-	file := "User-agent: *\n" + strings.Repeat("X-Flood: "+strings.Repeat("x", 1000)+"\n", 300) + "Crawl-delay: 7\nDisallow: /x\n"
+	file := "User-agent: *\n" + strings.Repeat("X-Flood: "+strings.Repeat("x", 1000)+"\n", 250) + strings.Repeat("X: y\n", 10_000) + "Crawl-delay: 7\nDisallow: /x\n"
 	if got, ok := policy.Parse([]byte(file)).Group("a").CrawlDelay(); got != 7*time.Second {
 		t.Errorf("got %v, %v, want 7s", got, ok)
 	}
