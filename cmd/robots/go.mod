@@ -21,10 +21,10 @@ require (
 require (
 	github.com/chromedp/cdproto v0.159.2 // its words for what Chromium is asked
 	github.com/chromedp/chromedp v0.23.0 // Chromium, which shows the page of serve
-	github.com/pb33f/libopenapi v0.42.4 // openapi.json,
-	github.com/pb33f/libopenapi-validator v0.16.2 // against what serve answers
+	github.com/pb33f/libopenapi v0.42.5 // openapi.json,
+	github.com/pb33f/libopenapi-validator v0.16.3 // against what serve answers
 	github.com/prometheus/client_model v0.6.3 // what was counted,
-	github.com/prometheus/common v0.73.1 // read as Prometheus reads it
+	github.com/prometheus/common v0.74.0 // read as Prometheus reads it
 	github.com/rogpeppe/go-internal v1.16.0 // scripts of the command
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // the schema, against what is written
 	golang.org/x/sys v0.50.0 // a pseudo-terminal

@@ -5,7 +5,7 @@ go 1.26.0
 toolchain go1.26.8
 
 require (
-	github.com/elazarl/goproxy v1.9.3 // the proxy library to measure beside
+	github.com/elazarl/goproxy v1.9.4 // the proxy library to measure beside
 	github.com/robotsgate/robotsgate v0.1.0
 )
 
