@@ -55,7 +55,7 @@ func permanent(err error) bool {
 	_, final := errors.AsType[harden.Final](err)
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	dns, name := errors.AsType[*net.DNSError](err)
-	return final || certificate || name && dns.IsNotFound || errors.Is(err, ErrSign)
+	return final || certificate || name && dns.IsNotFound || errors.Is(err, errSign)
 }
 
 func (r *resolution) attempt(ctx context.Context, h hop) response {
@@ -95,7 +95,7 @@ func (r *resolution) attempt(ctx context.Context, h hop) response {
 	case a := <-done:
 		r.held += a.held
 		r.given = append(given[:len(given):len(given)], a.given...)
-		if errors.Is(a.err, ErrSign) {
+		if errors.Is(a.err, errSign) {
 			r.ended = fmt.Errorf("fetch: %s: %w", cut(r.asked.String()), a.err)
 		}
 		return a
@@ -141,7 +141,7 @@ func (r *resolution) exchange(base http.RoundTripper, req *http.Request, leash *
 	asked := req.Header.Get("If-None-Match") != "" || req.Header.Get("If-Modified-Since") != ""
 	if r.Sign != nil && req.URL.Scheme != "ftp" {
 		var err error
-		if req, err = Signed(req, r.Sign); err != nil {
+		if req, err = signed(req, r.Sign); err != nil {
 			return response{err: err}
 		}
 		if given, err = credentials(req, before); err != nil {
@@ -290,7 +290,7 @@ func (r *resolution) storedURL(first hop) string {
 	switch {
 	case p == nil, p.Err != nil, p.Policy == nil, p.Dialect != r.Dialect, p.StatusCode < 200, p.StatusCode > 299:
 		return ""
-	case p.UserAgent != "" && p.UserAgent != r.agent():
+	case p.userAgent != "" && p.userAgent != r.agent():
 		return "" // a 304 by date would give us what was written for another
 	case len(p.Redirects) > 0:
 		return p.Redirects[len(p.Redirects)-1]
@@ -332,10 +332,9 @@ func (r *resolution) renewed(h hop, a response) *Result {
 		return r.unreachable(h, a, err)
 	}
 	a.header = header
-	a.varies = a.varies || r.prev.UserAgent != "" // a Vary that is too long is not kept
+	a.varies = a.varies || r.prev.userAgent != "" // a Vary that is too long is not kept
 	res := r.conclude(a, r.prev.Policy)
 	res.StatusCode, res.Body, res.Truncated = r.prev.StatusCode, r.prev.Body, r.prev.Truncated
-	res.page = r.prev.page
 	return res
 }
 

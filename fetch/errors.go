@@ -17,7 +17,7 @@ import (
 // Failure is the type of Result.Err.
 type Failure struct {
 	Text  string
-	Cause string // see CauseOf; empty for a status
+	Cause string // see causeOf; empty for a status
 }
 
 // Causes that this package gives itself, by RFC 9209 §2.3.
@@ -30,10 +30,10 @@ const (
 // Error returns Text, which makes Failure an error.
 func (f *Failure) Error() string { return f.Text }
 
-// CauseOf returns what kind of failure err is, that of a Result or of the network, in the words of
+// causeOf returns what kind of failure err is, that of a Result or of the network, in the words of
 // RFC 9209 §2.3, such as "dns_error" or "tls_certificate_error". It returns an empty string if
 // none fits.
-func CauseOf(err error) string {
+func causeOf(err error) string {
 	failure, _ := errors.AsType[*Failure](err)
 	certificate, _ := errors.AsType[*tls.CertificateVerificationError](err)
 	dns, _ := errors.AsType[*net.DNSError](err)

@@ -7,7 +7,7 @@
 //   - "unavailable": a 4xx, or more than five redirects in a row. Everything is allowed.
 //   - "unreachable": a 5xx, a network failure, or an answer that cannot be used. Nothing is
 //     allowed.
-//   - an error, and nothing is known: the caller's context ended, Sign failed ([ErrSign]), or too many
+//   - an error, and nothing is known: the caller's context ended, Sign failed ([errSign]), or too many
 //     Fetches are under way ([ErrBusy]).
 //
 // What a status means in each [policy.Dialect] is one table, in resolution.go.
@@ -35,8 +35,8 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/netip"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,9 +66,9 @@ const (
 	defaultMaxMemory  = 64 << 20
 )
 
-// DefaultUserAgent is the User-Agent that net/http sends for those who set none. It is exported for packages cache and
+// defaultUserAgent is the User-Agent that net/http sends for those who set none. It is exported for packages cache and
 // client, which decide for the same one.
-const DefaultUserAgent = "Go-http-client/1.1"
+const defaultUserAgent = "Go-http-client/1.1"
 
 // Fetcher reads robots.txt files. The zero value is ready: it sends through a hardened
 // copy of http.DefaultTransport and reads by RFC 9309. A Fetcher is safe for concurrent
@@ -100,8 +100,12 @@ type Fetcher struct {
 	// Cookie, and fields whose names end in Key, Token, Secret or Auth.
 	Transport http.RoundTripper
 
+	// Through, if set, is called for each request with what sends it, a hardened copy of Transport; what it
+	// returns sends the request. A Pacer comes in there: the clock of a request begins when wire is called.
+	Through func(wire http.RoundTripper) http.RoundTripper
+
 	// UserAgent is sent with each request. It should begin with the product token that
-	// groups are matched against (RFC 9309 §2.2.1). If empty, DefaultUserAgent is sent. If no
+	// groups are matched against (RFC 9309 §2.2.1). If empty, defaultUserAgent is sent. If no
 	// header field can hold it, nothing is sent and each Result says so in Err.
 	UserAgent string
 
@@ -116,23 +120,6 @@ type Fetcher struct {
 
 	// Dialect parses the file and decides what a status means. If zero, policy.RFC9309.
 	Dialect policy.Dialect
-
-	// FTP is set to read the robots.txt of ftp origins too: RETR after an anonymous login
-	// (RFC 959, RFC 1738 §3.2). If false, only policy.Google reads them, as Google documents;
-	// for any other Dialect they are unreachable. See also client.Transport.Fetcher.
-	//
-	// It is unavailable if RETR is answered 500 to 504 or 550 to 553. It is unreachable
-	// if anything else goes wrong, a refused login included: full servers refuse it too. Both
-	// connections keep to the limits and address checks of this Fetcher and its Transport. The
-	// data connection is passive (EPSV, else PASV). It goes to the address of the control
-	// connection, whatever the server names, and to no port below 1024.
-	//
-	// If Transport is nil or an *http.Transport, its dialers connect, and its ResponseHeaderTimeout
-	// bounds each reply. What it was given with RegisterProtocol is not used for robots.txt. If its
-	// Proxy names a proxy for ftp, robots.txt is unreachable. Any other RoundTripper gets a GET of
-	// the ftp URL: its status counts as over HTTP, and all else about FTP is that RoundTripper's
-	// responsibility.
-	FTP bool
 
 	// Timeout bounds one Fetch: redirects, retries and pauses together, but not the wait for
 	// MaxFetches. A single request with its answer gets at most half of that. If zero, 30 seconds.
@@ -160,16 +147,6 @@ type Fetcher struct {
 	// or waits for them within Timeout. If zero, 64 MiB. If negative, there is none.
 	MaxMemory int64
 
-	// PublicOnly refuses every address that is not globally reachable, the origin's own
-	// included. If false, only redirects from a public network into a private one are
-	// refused: intranets can be crawled.
-	//
-	// If Transport is nil or an *http.Transport, addresses are checked when it connects; behind its
-	// proxy, only localhost and hosts that are addresses are. With any other Transport, the
-	// addresses that it reports to httptrace are checked, that of a proxy like that of a site. If
-	// it reports nothing, only localhost and hosts that are addresses are checked.
-	PublicOnly bool
-
 	// ObeyWalls takes robots.txt for unreachable if a wall answers (see Result.Wall): nothing is
 	// allowed, and a cache goes on with the last good copy. If false, such an answer permits
 	// everything, as RFC 9309 has it.
@@ -191,35 +168,24 @@ type Fetcher struct {
 	usual    atomic.Int64        // moving average of the time that an answer takes
 }
 
-// Kind says which of Sign, PublicOnly, ObeyWalls and SameHost a Fetcher has set. Fetchers of different
-// Kinds may get or read answers differently, so they should share no Result. The zero Fetcher's is zero.
-type Kind uint8
-
-// Kind returns the Kind of f.
-func (f *Fetcher) Kind() (k Kind) {
-	for i, is := range [len(kinds)]bool{f.Sign != nil, f.PublicOnly, f.ObeyWalls, f.SameHost} {
-		if is {
-			k |= 1 << i
+// Reader says who reads with f, for the keys of a cache: the product token of UserAgent in lower case, then
+// " signed", " walls" and " host" for what is set of Sign, ObeyWalls and SameHost. Fetchers of one Reader get and
+// read the same answers.
+func (f *Fetcher) Reader() string {
+	reader := strings.ToLower(policy.ProductToken(f.agent()))
+	for _, set := range []struct {
+		is   bool
+		word string
+	}{{f.Sign != nil, " signed"}, {f.ObeyWalls, " walls"}, {f.SameHost, " host"}} {
+		if set.is {
+			reader += set.word
 		}
 	}
-	return k
-}
-
-var kinds = [...]string{" signed", " public", " walls", " host"} // stand in the keys of a cache.Store
-
-// String returns the names of what is set, each behind a blank, such as " signed public". The other
-// two are walls and host.
-func (k Kind) String() (s string) {
-	for i, word := range kinds {
-		if k&(1<<i) != 0 {
-			s += word
-		}
-	}
-	return s
+	return reader
 }
 
 // ErrBusy is wrapped by the error of a Fetch that waited too long: to begin (MaxFetches; the
-// error then wraps that of the context, too), for memory (MaxMemory), or for a turn (WithTurns).
+// error then wraps that of the context, too), for memory (MaxMemory), or for a turn (withTurns).
 // That says nothing about the origin.
 var ErrBusy = errors.New("fetch: too busy")
 
@@ -260,7 +226,6 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 		r.until = r.until.Add(budget.Without(func() { err = turn(u, status, until) }))
 		return err
 	}
-	r.guard.PublicOnly = f.PublicOnly
 	res = r.run(own)
 	f.memory.Release(r.held)
 	switch err := ctx.Err(); {
@@ -278,23 +243,6 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 		return nil, err
 	}
 }
-
-// Reads reports whether Fetch reads the robots.txt of origins of a scheme: of http and https,
-// and of ftp if FTP is set or Dialect is policy.Google.
-func (f *Fetcher) Reads(scheme string) bool {
-	switch schemeOf(scheme) {
-	case schemeHTTP, schemeHTTPS:
-		return true
-	case schemeFTP:
-		return f.FTP || f.Dialect == policy.Google
-	}
-	return false
-}
-
-// Public reports whether addr is globally reachable: a Fetcher with PublicOnly connects to such
-// addresses alone. A program that fetches URLs from strangers can make the same test in the
-// Control of its net.Dialer.
-func Public(addr netip.Addr) bool { return harden.Public(addr) }
 
 // timeout bounds one Fetch; negative if there is no such bound.
 func (f *Fetcher) timeout() time.Duration { return cmp.Or(f.Timeout, defaultTimeout) }
@@ -323,7 +271,7 @@ func (f *Fetcher) setUp() {
 	f.slots, f.starting = room(fetches, 1), room(min(fetches, maxStarting), 1)
 }
 
-func (f *Fetcher) agent() string { return cmp.Or(f.UserAgent, DefaultUserAgent) }
+func (f *Fetcher) agent() string { return cmp.Or(f.UserAgent, defaultUserAgent) }
 
 // enter waits for the turn of a Fetch, which calls leave at its end. The time spent here
 // does not count against the origin. queued reports whether there was any.

@@ -82,7 +82,7 @@ type response struct {
 func (r *resolution) run(ctx context.Context) *Result {
 	h := hop{r.asked, r.asked.RobotsURL()}
 	switch {
-	case !r.Reads(r.asked.scheme.String()):
+	case r.asked.scheme == 0:
 		return r.unreachable(h, response{}, &Failure{"only the robots.txt of an http or https Origin, as OriginOf makes it, " +
 			"can be fetched, and that of an ftp Origin if Fetcher.FTP is set", misconfigured})
 	case !httpguts.ValidHeaderFieldValue(r.UserAgent):
@@ -100,7 +100,6 @@ func (r *resolution) run(ctx context.Context) *Result {
 		case rules:
 			res := r.conclude(a, r.Dialect.Parse(a.body))
 			res.Body, res.Truncated = a.body, len(a.body) > MaxBytes
-			res.page = res.isPage()
 			return r.open(h, a, res)
 		case unavailable:
 			if a.asked && a.status == http.StatusPreconditionFailed {
@@ -123,7 +122,7 @@ func (r *resolution) run(ctx context.Context) *Result {
 			switch {
 			case !a.asked:
 				return r.unreachable(h, a, errors.New("status 304 to a request without validators"))
-			case r.renews(a) && (r.prev.UserAgent != "" || !r.varies && !a.varies):
+			case r.renews(a) && (r.prev.userAgent != "" || !r.varies && !a.varies):
 				return r.open(h, a, r.renewed(h, a))
 			}
 			// It may speak of another copy, or of one for another User-Agent: ask for the file
@@ -215,8 +214,10 @@ const maxLocation = 8000
 
 // open returns res, unless a wall answered that is to be obeyed.
 func (r *resolution) open(h hop, a response, res *Result) *Result {
+	wall := res.wall()
+	res.Wall = wall != ""
 	if r.ObeyWalls {
-		if wall := res.Wall(); wall != "" {
+		if res.Wall {
 			return r.unreachable(h, a, &Failure{"no robots.txt but a wall: " + wall, denied})
 		}
 	}
@@ -224,8 +225,8 @@ func (r *resolution) open(h hop, a response, res *Result) *Result {
 }
 
 func (r *resolution) unreachable(h hop, a response, err error) *Result {
-	res, cause := r.conclude(a, nil), CauseOf(err)
-	if cause == "" && r.ObeyWalls && res.Wall() != "" { // so it is in each dialect, whatever that makes of the status
+	res, cause := r.conclude(a, nil), causeOf(err)
+	if cause == "" && r.ObeyWalls && res.wall() != "" { // so it is in each dialect, whatever that makes of the status
 		cause = denied
 	}
 	tries := ""
@@ -245,7 +246,7 @@ func (r *resolution) conclude(a response, p *policy.Policy) *Result {
 		Redirects: r.chain, RedirectHeaders: r.headers, RetryAfter: a.retryAfter,
 	}
 	if r.varies || a.varies {
-		res.UserAgent = r.agent()
+		res.userAgent = r.agent()
 	}
 	return res
 }
@@ -288,11 +289,11 @@ func (r *Result) In(d policy.Dialect) *Result {
 	in.Dialect = d
 	was, is := outcomeOf(r.StatusCode, r.Dialect), outcomeOf(r.StatusCode, d)
 	switch {
-	case r.Err != nil && (was != unreachable || is == unreachable || CauseOf(r.Err) == denied): // not because of its status, or still
+	case r.Err != nil && (was != unreachable || is == unreachable || causeOf(r.Err) == denied): // not because of its status, or still
 		in.Policy = policy.Unreachable()
 	case is == rules && r.Body != nil && (was == rules || len(r.Body) > 0): // not read is not empty
 		in.Policy = d.Parse(r.Body)
-		in.page = in.isPage()
+		in.Wall = in.wall() != ""
 	case is == rules:
 		in.lose("its file was not kept, and another dialect needs it", "")
 	case is == unavailable, is == redirect: // after more of them than are followed
@@ -304,7 +305,7 @@ func (r *Result) In(d policy.Dialect) *Result {
 }
 
 func (r *Result) lose(why, cause string) {
-	r.Policy, r.UserAgent = policy.Unreachable(), "" // no answer, so for all
+	r.Policy, r.userAgent = policy.Unreachable(), "" // no answer, so for all
 	r.Err = &Failure{printable("fetch: " + why), cause}
 }
 

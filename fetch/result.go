@@ -32,8 +32,6 @@ type Result struct {
 	// the limit cuts: half of "Disallow: /private" is "Disallow: /".
 	Truncated bool
 
-	page bool // isPage, for Wall when the Body is gone
-
 	// StatusCode and Header are those of the last response, after redirects; 0 and nil if
 	// none came. Header is without Set-Cookie. If a 304 renewed the Result, StatusCode is
 	// the stored one, and Header is updated by the 304 (RFC 9111 §3.2). A 407 with Err came
@@ -50,7 +48,11 @@ type Result struct {
 	// was sent. If empty, the answer is for all. Fetchers send the same in all other fields. If
 	// Vary names a field that Sign has set and that is no signature (RFC 9421), Fetch adds "*" to
 	// Vary: the answer fits no other request. Kind tells Fetchers that sign from others.
-	UserAgent string
+	userAgent string
+
+	// Wall reports whether the answer looks like that of a wall in front of the site, a login or a test
+	// for bots, and not like its robots.txt. See Fetcher.ObeyWalls.
+	Wall bool
 
 	// Body is the decoded file, up to MaxBytes and one byte, which tells Parse that the
 	// file is longer. It is nil if no file was read; an empty file is empty but not nil.

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// ErrSign is wrapped by the errors of Signed, and so by that of a Fetch whose Sign failed. That says nothing
+// errSign is wrapped by the errors of Signed, and so by that of a Fetch whose Sign failed. That says nothing
 // about the site.
-var ErrSign = errors.New("not sent, because Sign failed")
+var errSign = errors.New("not sent, because Sign failed")
 
 // Signed returns a copy of req with the header that sign gives it, and the body that it leaves.
 // sign gets a copy of its own, with its own URL and header; what it changes there after it
 // returned is not sent. It must not change the method, the URL, the host or the User-Agent, which
 // were decided on: that is an error. It is exported for package client, which signs pages as this
 // one signs robots.txt; programs do not need it.
-func Signed(req *http.Request, sign func(*http.Request) error) (*http.Request, error) {
+func signed(req *http.Request, sign func(*http.Request) error) (*http.Request, error) {
 	var copies struct {
 		its, out http.Request
 		url      url.URL
@@ -31,7 +31,7 @@ func Signed(req *http.Request, sign func(*http.Request) error) (*http.Request, e
 		its.Header = make(http.Header, 3)
 	}
 	if err := sign(its); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSign, err)
+		return nil, fmt.Errorf("%w: %w", errSign, err)
 	}
 	changed := ""
 	switch {
@@ -45,10 +45,10 @@ func Signed(req *http.Request, sign func(*http.Request) error) (*http.Request, e
 		changed = "User-Agent"
 	}
 	if changed != "" {
-		return nil, fmt.Errorf("%w: it changed the %s, which was decided on", ErrSign, changed)
+		return nil, fmt.Errorf("%w: it changed the %s, which was decided on", errSign, changed)
 	}
-	if err := CheckHeader(its.Header); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSign, err)
+	if err := checkHeader(its.Header); err != nil {
+		return nil, fmt.Errorf("%w: %w", errSign, err)
 	}
 	out.Header = make(http.Header, len(its.Header))
 	for key, values := range its.Header {
@@ -60,11 +60,11 @@ func Signed(req *http.Request, sign func(*http.Request) error) (*http.Request, e
 	return out, nil
 }
 
-// CheckHeader returns an error if h has a key such as "user-agent" or "content-Length": net/http
+// checkHeader returns an error if h has a key such as "user-agent" or "content-Length": net/http
 // would send it beside, or instead of, the field that was decided on or that says where the
 // request ends. For HTTP/1.1 net/http looks only at canonical keys; for HTTP/2 it ignores case.
 // It is exported for package client, whose requests meet the same; programs do not need it.
-func CheckHeader(h http.Header) error {
+func checkHeader(h http.Header) error {
 	for key := range h {
 		for _, own := range [...]string{"User-Agent", "Host", "Content-Length", "Transfer-Encoding"} {
 			if len(key) == len(own) && key != own && strings.EqualFold(key, own) {

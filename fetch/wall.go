@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Wall says why r looks like the answer of a wall in front of a site, a login or a test for bots, and not like
+// wall says why r looks like the answer of a wall in front of a site, a login or a test for bots, and not like
 // its robots.txt. It returns an empty string if nothing looks so, or if r is unreachable.
 //
 // RFC 9309 knows no walls: a 401 or 403 is unavailable (§2.3.1.3) and a page is a file without
 // rules (§2.3.1.1), both of which permit everything. See Fetcher.ObeyWalls. For a Result that a
 // cache.Cache has kept, Wall says the same as for the one that was fetched, unless a Store had lost its file.
-func (r *Result) Wall() string {
+func (r *Result) wall() string {
 	challenged := ""
 	for _, c := range challenges {
 		if challenged == "" && r.Header.Get(c.name) == c.value {
@@ -29,7 +29,7 @@ func (r *Result) Wall() string {
 		return "a login, status 401"
 	case r.StatusCode == http.StatusForbidden:
 		return "a refusal, status 403"
-	case r.page || r.isPage():
+	case r.isPage():
 		return "a page and no file of rules"
 	}
 	return ""
