@@ -2,7 +2,6 @@ package fetch_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -220,56 +219,5 @@ func TestAFileThatIsRolledBackIsSeen(t *testing.T) {
 	r, err = f.Fetch(t.Context(), originOf(t, s.URL), r)
 	if err != nil || r.Err != nil || string(r.Body) != content {
 		t.Errorf("got %q, %v, %v", r.Body, err, r.Err)
-	}
-}
-
-// A 304 by date would give us the file that was written for another User-Agent.
-func TestValidatorsAreForTheUserAgentTheyCameWith(t *testing.T) {
-	var vary string
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if vary != "" {
-			w.Header().Set("Vary", vary)
-		}
-		w.Header().Set("Last-Modified", "Thu, 01 Jan 1998 00:00:00 GMT")
-		if r.Header.Get("If-Modified-Since") != "" {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-		io.WriteString(w, "User-agent: *\nDisallow: /"+r.UserAgent()+"\n")
-	}))
-	defer s.Close()
-	o := originOf(t, s.URL)
-	for _, c := range []struct {
-		before, after string // the Vary with the file, and with the 304
-		second        string // who validates it
-		want          string // whose file that gets
-	}{
-		{"User-Agent", "User-Agent", "a", "a"},
-		{"User-Agent", "User-Agent", "b", "b"},
-		{"user-agent , Accept", "", "b", "b"},
-		{"", "", "b", "a"},           // it is one file
-		{"", "User-Agent", "b", "b"}, // it was
-		{"", "User-Agent", "a", "a"},
-	} {
-		vary = c.before
-		first, err := (&fetch.Fetcher{UserAgent: "a"}).Fetch(t.Context(), o, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if (first.UserAgent == "a") != (c.before != "") {
-			t.Errorf("with Vary %q the answer is for %q", c.before, first.UserAgent)
-		}
-		vary = c.after
-		f := &fetch.Fetcher{UserAgent: c.second}
-		then, err := f.Fetch(t.Context(), o, first)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if then.Policy.Decide("x", "/"+c.want).Allowed {
-			t.Errorf("%v: the file does not forbid /%s: %q", c, c.want, then.Body)
-		}
-		if c.after != "" && then.UserAgent != c.second {
-			t.Errorf("%v: the answer is for %q", c, then.UserAgent)
-		}
 	}
 }

@@ -21,7 +21,7 @@ const MaxBytes = 500 << 10
 
 // fileShare is what a longer file takes of Fetcher.MaxMemory, all at once: files that each held a
 // part and waited for more would wait for ever.
-const fileShare = MaxBytes + 1 + bytes.MinRead
+const fileShare = MaxBytes + 1
 
 // readFile returns the decoded body of res, at most MaxBytes and one byte. That byte tells
 // Parse that the file is longer. If there is an error, the body did not arrive whole, and
@@ -68,20 +68,31 @@ const usualFile = 16 << 10
 
 // readAll is io.ReadAll for at most MaxBytes and one byte, of which n are announced.
 func readAll(r io.Reader, n int64, more func() error) ([]byte, error) {
-	usual := bytes.NewBuffer(make([]byte, 0, min(max(n, 0), usualFile)+bytes.MinRead))
-	_, err := usual.ReadFrom(io.LimitReader(r, usualFile))
-	if err != nil || usual.Len() < usualFile {
-		return usual.Bytes(), err
+	body := make([]byte, 0, min(max(n+1, bytes.MinRead), usualFile))
+	for {
+		if len(body) == cap(body) {
+			size := min(2*cap(body), usualFile)
+			if len(body) == usualFile {
+				if err := more(); err != nil {
+					return nil, err
+				}
+				size = fileShare
+			}
+			body = append(make([]byte, 0, size), body...)
+		}
+		n, err := r.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case err == nil && len(body) < fileShare:
+			continue
+		case err == io.EOF, err == nil:
+			err = nil
+		}
+		if len(body) > usualFile && len(body) <= MaxBytes/2 {
+			body = bytes.Clone(body)
+		}
+		return body, err
 	}
-	if err := more(); err != nil {
-		return nil, err
-	}
-	long := bytes.NewBuffer(make([]byte, 0, fileShare))
-	long.Write(usual.Bytes())
-	if _, err := long.ReadFrom(r); err != nil || long.Len() > MaxBytes/2 {
-		return long.Bytes(), err
-	}
-	return bytes.Clone(long.Bytes()), nil
 }
 
 const errPart = harden.Final("status 206 with a part of the file, which was not asked for")

@@ -10,15 +10,16 @@ import (
 	"strings"
 	"syscall"
 	"unicode"
-
-	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 )
 
-// Failure is the type of Result.Err.
+// Failure is the type of Result.Err, and of errors of Fetch that are not those of a context, a turn, or Sign.
 type Failure struct {
 	Text  string
-	Cause string // see causeOf; empty for a status
+	Cause string // in the words of RFC 9209 §2.3, such as "dns_error"; empty for a status, and where none fits
 }
+
+// Error returns Text, which makes Failure an error.
+func (f *Failure) Error() string { return f.Text }
 
 // Causes that this package gives itself, by RFC 9209 §2.3.
 const (
@@ -27,12 +28,7 @@ const (
 	denied        = "http_request_denied"       // by ObeyWalls
 )
 
-// Error returns Text, which makes Failure an error.
-func (f *Failure) Error() string { return f.Text }
-
-// causeOf returns what kind of failure err is, that of a Result or of the network, in the words of
-// RFC 9209 §2.3, such as "dns_error" or "tls_certificate_error". It returns an empty string if
-// none fits.
+// causeOf returns what kind of failure err is.
 func causeOf(err error) string {
 	failure, _ := errors.AsType[*Failure](err)
 	certificate, _ := errors.AsType[*tls.CertificateVerificationError](err)
@@ -42,13 +38,10 @@ func causeOf(err error) string {
 		Timeout() bool
 	}](err)
 	op, _ := errors.AsType[*net.OpError](err)
-	_, prohibited := errors.AsType[harden.Prohibited](err)
 	switch {
-	case err == nil:
-		return ""
 	case failure != nil:
 		return failure.Cause
-	case prohibited:
+	case errors.Is(err, ErrNotPublic):
 		return "destination_ip_prohibited"
 	case certificate != nil:
 		return "tls_certificate_error"

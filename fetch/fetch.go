@@ -7,20 +7,18 @@
 //   - "unavailable": a 4xx, or more than five redirects in a row. Everything is allowed.
 //   - "unreachable": a 5xx, a network failure, or an answer that cannot be used. Nothing is
 //     allowed.
-//   - an error, and nothing is known: the caller's context ended, Sign failed ([errSign]), or too many
-//     Fetches are under way ([ErrBusy]).
+//   - an error: the site was not asked, and nothing is known.
 //
-// What a status means in each [policy.Dialect] is one table, in resolution.go.
+// What a status means in each [policy.Dialect] is one table, in outcome.go.
 //
 // Redirects are followed across hosts (see Fetcher.SameHost), but the rules bind only the origin that was asked.
-// No redirect leads to a more private network than the origin's.
+// No redirect leads to a more private network than the origin's, or to FTP.
 //
-// Requests carry a User-Agent, the accepted types, and validators. They never carry
-// cookies, credentials or headers of the caller. If the transport adds credentials, see
-// Fetcher.Transport.
+// Requests carry a User-Agent, the accepted types, and validators. They never carry cookies, credentials or
+// headers of the caller. A Transport that adds credentials would give them to every origin: put what adds
+// them above the gate.
 //
-// An ftp origin is read over FTP, if the Fetcher reads those (see Fetcher.FTP). The same
-// limits and outcomes hold. FTP has no redirects, and no redirect of HTTP leads to FTP.
+// An ftp origin is read by what is registered for ftp with the Transport; see package fetch/ftp.
 //
 // A body that breaks off is detected, with one exception: without Content-Length, chunks or gzip,
 // over plain HTTP or the TLS of a caller's own dialer, it ends where its connection does.
@@ -35,10 +33,8 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -52,94 +48,72 @@ const (
 	maxRedirects = 5 // followed in a row, the least that a crawler should (RFC 9309 §2.3.1.2)
 	maxAttempts  = (maxRedirects + 1) * (1 + defaultRetries)
 
-	defaultTimeout = 30 * time.Second
-	defaultRetries = 2
-
-	// If some hundreds of connections are made at once, honest servers begin to time out,
-	// and so do busy clients. But if a fetch has taken a tenth of Timeout, while others need
-	// less than half of that, its answer may never come: it leaves its place among the first
-	// to another. So 1,500 silent origins keep the next one waiting for 18 s, not for three
-	// minutes.
-	maxStarting       = 256
-	startingPart      = 10
-	defaultMaxFetches = 8 * maxStarting
+	defaultTimeout    = 30 * time.Second
+	defaultRetries    = 2
+	defaultMaxFetches = 512 // if more connections are made at once, honest servers begin to time out, and so do busy clients
 	defaultMaxMemory  = 64 << 20
 )
 
-// defaultUserAgent is the User-Agent that net/http sends for those who set none. It is exported for packages cache and
-// client, which decide for the same one.
+// defaultUserAgent is what net/http sends for those who set none.
 const defaultUserAgent = "Go-http-client/1.1"
 
-// Fetcher reads robots.txt files. The zero value is ready: it sends through a hardened
-// copy of http.DefaultTransport and reads by RFC 9309. A Fetcher is safe for concurrent
-// use. After the first Fetch its fields must not change, and it must not be copied.
+// Fetcher reads robots.txt files. The zero value is ready: it sends through hardened copies of
+// http.DefaultTransport and reads by RFC 9309. A Fetcher is safe for concurrent use. After the first Fetch
+// its fields must not change, and it must not be copied.
 type Fetcher struct {
 	// Transport sends the requests. If nil, http.DefaultTransport does.
 	//
-	// An *http.Transport is not used itself but copied at the first Fetch. The copy keeps
-	// its proxy, TLS settings and dialers, and the smaller of its time-outs and ours. It
-	// speaks HTTP/1.1 only and opens one connection per request. It reads at most 64 KiB
-	// of header and 4 MiB per connection. It presents no client certificate to another
-	// origin. A DialTLSContext must agree on HTTP/1.1.
+	// An *http.Transport is copied for each http or https request. The copy keeps its proxy, TLS settings and
+	// dialers, and the smaller of its time-outs and ours. It speaks HTTP/1.1 only, and opens one connection. It
+	// reads at most 64 KiB of header and 4 MiB in all. It presents no client certificate to another https
+	// origin. A DialTLSContext must agree on HTTP/1.1. The address that a redirect leads to is checked before
+	// anything is sent, and before connecting if DialContext is nil. A proxy resolves names itself: behind one,
+	// only localhost and hosts that are addresses can be checked.
 	//
-	// The address that a redirect leads to is checked before anything is sent, and before
-	// connecting if DialContext is nil. A proxy resolves names itself: behind one, only
-	// localhost and hosts that are addresses can be checked.
+	// An *http.Transport sends ftp requests as it was given.
 	//
-	// Panics in its dialers, their connections and its functions for proxies are caught.
-	// Its TLS callbacks must not panic: they run where no recover can catch it.
-	//
-	// Any other RoundTripper is used directly. Redirects, retries, time-outs and the limits
-	// on the file hold there too. The limit per connection, the number of dials and the
-	// check of addresses that have a name are that RoundTripper's responsibility.
-	//
-	// A transport that adds credentials would give them to every origin: put what adds them
-	// above the gate. The first such request is logged to slog.Default. If httptrace shows that
-	// a request got credentials from it, a redirect to another origin is not followed.
-	// Credentials are Authorization, Proxy-Authorization (unless from a proxy's URL),
-	// Cookie, and fields whose names end in Key, Token, Secret or Auth.
+	// With any other RoundTripper time-outs, redirects, retries, and the limits of 500 KiB for a file and 4 MiB for a body
+	// hold too. How much header it reads, what else it sends and receives, HTTP/1.1, and to which address a name
+	// leads behind a redirect are its own matter: for those, set the *http.Transport at its bottom here.
 	Transport http.RoundTripper
 
-	// Through, if set, is called for each request with what sends it, a hardened copy of Transport; what it
-	// returns sends the request. A Pacer comes in there: the clock of a request begins when wire is called.
+	// Through, if set, is called before each request, also of redirects and retries, with what sends that request.
+	// What it returns sends the request instead: a Pacer comes in there, which waits for the site's turn and then calls
+	// wire. The place in MaxFetches, the time of the request, and Sign begin when it does.
+	//
+	// The request's context has the values of the Fetch's. It ends with it, and so early that Timeout is left for what
+	// follows; for a retry, after what is left of Timeout. wire takes no notice of it. A NoTurn ends the Fetch.
 	Through func(wire http.RoundTripper) http.RoundTripper
 
-	// UserAgent is sent with each request. It should begin with the product token that
-	// groups are matched against (RFC 9309 §2.2.1). If empty, defaultUserAgent is sent. If no
-	// header field can hold it, nothing is sent and each Result says so in Err.
+	// UserAgent is sent with each request. It should begin with the product token that groups are matched against
+	// (RFC 9309 §2.2.1). If empty, Go-http-client/1.1 is sent, as net/http does.
 	UserAgent string
 
-	// Sign is called before each http or https request is sent, for every hop and retry, with the complete
-	// request. It may set header fields. If it returns an error, or changes the method, the URL, the host
-	// or the User-Agent, nothing more is sent and Fetch returns that error. If nil, nothing is called. A
-	// site that admits only signed requests answers others with 403, which would allow everything.
-	//
-	// No two origins get the same credentials (see Transport) in one Fetch. If Sign would give the
-	// target of a redirect what it gave an earlier origin, the redirect is not followed.
+	// Sign is called right before each http or https request is sent, for every redirect and retry, with a copy of
+	// it. It may set header fields: signatures, or what lets this crawler in where others get a 403, which would
+	// allow everything. It should look at the URL: redirects lead to any origin. An error ends the Fetch. If nil,
+	// nothing is called.
 	Sign func(*http.Request) error
 
 	// Dialect parses the file and decides what a status means. If zero, policy.RFC9309.
 	Dialect policy.Dialect
 
-	// Timeout bounds one Fetch: redirects, retries and pauses together, but not the wait for
-	// MaxFetches. A single request with its answer gets at most half of that. If zero, 30 seconds.
-	// If negative, there is none: what remains are the caller's context and the time-outs of a
+	// Timeout bounds one Fetch: its requests, redirects and retries, and the pauses between them, but not the waits
+	// for a turn (Through) and for MaxFetches. A single request with its answer gets at most half of that. If zero,
+	// 30 seconds. If negative, there is none: what remains are the caller's context and the time-outs of a
 	// connection.
 	Timeout time.Duration
 
 	// Retries is how often one URL is asked again after a 5xx or a network failure, with
 	// growing random pauses, within Timeout. If zero, 2. If negative, there is none.
 	//
-	// What would recur is not retried, such as a name that does not exist or a bad
-	// certificate. A response that breaks off is retried once: its server is up, and
-	// usually repeats the failure.
+	// What would recur is not retried, such as a name that does not exist or a bad certificate. A response that
+	// breaks off is retried once: its server is up, and usually repeats the failure.
 	Retries int
 
-	// MaxFetches bounds how many Fetch calls use the network at once; others wait, no longer than
-	// their contexts. If zero, 2,048. If negative, there is none.
-	//
-	// At most 256 fetches may be in their first 3 s (a tenth of Timeout). Older ones wait for
-	// slow sites and do not hold up new ones.
+	// MaxFetches bounds how many requests are under way at once. Others wait in line, no longer than their contexts:
+	// behind 1,500, 3,000 or 10,000 silent origins, a healthy one waits 20, 50 or 190 s. If zero, 512. If negative,
+	// there is none.
 	MaxFetches int
 
 	// MaxMemory bounds the bytes of all files that are being read. The first 16 KiB of a file are
@@ -159,93 +133,70 @@ type Fetcher struct {
 
 	once   sync.Once
 	base   http.RoundTripper
-	abroad http.RoundTripper   // base for redirects to another origin
+	places *semaphore.Weighted // in requests
 	memory *semaphore.Weighted // in bytes
-	warned atomic.Bool         // of credentials
-
-	slots    *semaphore.Weighted // in fetches
-	starting *semaphore.Weighted // of the slots, those in their first time
-	usual    atomic.Int64        // moving average of the time that an answer takes
 }
 
-// Reader says who reads with f, for the keys of a cache: the product token of UserAgent in lower case, then
-// " signed", " walls" and " host" for what is set of Sign, ObeyWalls and SameHost. Fetchers of one Reader get and
-// read the same answers.
+// Reader says who reads, for the keys of a cache: the product token of UserAgent in lower case, then " signed",
+// " walls" and " host" if Sign, ObeyWalls and SameHost are set. Fetchers of one Reader get and read the same
+// answers; others should share no Result.
 func (f *Fetcher) Reader() string {
-	reader := strings.ToLower(policy.ProductToken(f.agent()))
-	for _, set := range []struct {
-		is   bool
-		word string
-	}{{f.Sign != nil, " signed"}, {f.ObeyWalls, " walls"}, {f.SameHost, " host"}} {
-		if set.is {
-			reader += set.word
-		}
+	reader := strings.ToLower(policy.ProductToken(cmp.Or(f.UserAgent, defaultUserAgent)))
+	if f.Sign != nil {
+		reader += " signed"
+	}
+	if f.ObeyWalls {
+		reader += " walls"
+	}
+	if f.SameHost {
+		reader += " host"
 	}
 	return reader
 }
 
-// ErrBusy is wrapped by the error of a Fetch that waited too long: to begin (MaxFetches; the
-// error then wraps that of the context, too), for memory (MaxMemory), or for a turn (withTurns).
-// That says nothing about the origin.
-var ErrBusy = errors.New("fetch: too busy")
-
-var errCrowded = errors.New("other long files take all the memory")
-
-// Fetch reads the robots.txt of o. It returns an error only if ctx ended (ctx.Err(), or an error that wraps
-// it), if Sign failed (an error that wraps Sign's), or if it waited too long (an error that wraps ErrBusy).
-// Whatever a server or network does is a Result. Values and traces in ctx reach neither the transport nor the
-// server.
+// Fetch reads the robots.txt of o. An error means that the site was not asked, or its answer was not waited for: ctx
+// ended, there was no turn (NoTurn) or it waited too long (ErrBusy), Sign failed, the address is not public
+// (ErrNotPublic), a proxy refused, or the Fetcher cannot be used so. Whatever else a server or network does is a
+// Result. No trace or value in ctx reaches the Transport or the server.
 //
-// prev is an earlier Result of the same origin, from a Fetcher of the same Kind, or nil. If its
-// file had an ETag or Last-Modified, Fetch sends them (RFC 9110 §13.1) to the URL that the file
-// came from. A 304 then returns prev renewed: its Policy, Body and StatusCode, its Header as
-// updated, and a new Time.
+// prev is an earlier Result of the same origin, for the same Reader, or nil. If its file had an ETag or
+// Last-Modified, Fetch sends them (RFC 9110 §13.1) to the URL that the file came from. A 304 then returns prev
+// renewed: its Policy, Body and StatusCode, its Header as updated, and a new Time.
 func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, error) {
-	f.once.Do(f.setUp)
-	leave, queued, err := f.enter(ctx)
-	if err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var res *Result
-	defer func() { leave(res != nil && res.Err == nil) }()
-
-	// Not derived from ctx: a trace in its values could lift net/http's limit on 1xx
-	// responses, and its deadline could pass here before it has passed there.
-	own, budget, cancel := harden.WithBudget(context.Background(), f.timeout(), "complete answer")
+	f.once.Do(f.setUp)
+	// Not derived from ctx: a trace in its values could lift net/http's limit on 1xx responses, and its deadline
+	// could pass here before it has passed there.
+	own, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 
-	// Pauses must have ended before our time-out, and before the caller's deadline.
-	until := time.Now().Add(f.scale())
-	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
-		until = deadline
-	}
-	r := resolution{Fetcher: f, turns: turnsOf(ctx), until: until, asked: o, prev: prev}
-	turn := r.turns.next
-	r.turns.next = func(u *url.URL, status int, until time.Time) (err error) { // our queue takes none of the site's time
-		r.until = r.until.Add(budget.Without(func() { err = turn(u, status, until) }))
-		return err
-	}
-	res = r.run(own)
-	f.memory.Release(r.held)
-	switch err := ctx.Err(); {
-	case r.ended != nil:
-		return nil, r.ended
-	case res.Err == nil:
+	r := resolution{Fetcher: f, caller: ctx, own: own, left: f.timeout(), asked: o, prev: prev}
+	defer func() { f.memory.Release(r.held) }()
+	res, err := r.run()
+	noTurn, none := errors.AsType[NoTurn](err)
+	switch ended := ctx.Err(); {
+	case none:
+		return nil, noTurn.Err
+	case err == nil && res.Err == nil:
 		return res, nil
-	case err == nil && r.crowded.Load():
-		return nil, noTurn(errCrowded)
-	case err == nil:
-		return res, nil
-	case queued:
-		return nil, noTurn(err)
-	default:
-		return nil, err
+	case ended != nil:
+		return nil, ended
+	case err == nil && r.crowded:
+		return nil, busy(errCrowded)
 	}
+	return res, err
 }
 
-// timeout bounds one Fetch; negative if there is no such bound.
-func (f *Fetcher) timeout() time.Duration { return cmp.Or(f.Timeout, defaultTimeout) }
+// timeout bounds one Fetch.
+func (f *Fetcher) timeout() time.Duration {
+	if f.Timeout < 0 {
+		return math.MaxInt64
+	}
+	return cmp.Or(f.Timeout, defaultTimeout)
+}
 
 // scale is timeout for what needs an end in any case.
 func (f *Fetcher) scale() time.Duration {
@@ -260,50 +211,8 @@ func (f *Fetcher) setUp() {
 	if f.base == nil {
 		f.base = http.DefaultTransport
 	}
-	f.abroad = f.base
-	if t, ok := f.base.(*http.Transport); ok {
-		hardened := harden.Transport(t)
-		hardened.RegisterProtocol("ftp", ftp{hardened})
-		f.base, f.abroad = hardened, harden.Anonymous(hardened)
-	}
+	f.places = room(int64(cmp.Or(f.MaxFetches, defaultMaxFetches)), 1)
 	f.memory = room(cmp.Or(f.MaxMemory, defaultMaxMemory), fileShare)
-	fetches := int64(cmp.Or(f.MaxFetches, defaultMaxFetches))
-	f.slots, f.starting = room(fetches, 1), room(min(fetches, maxStarting), 1)
-}
-
-func (f *Fetcher) agent() string { return cmp.Or(f.UserAgent, defaultUserAgent) }
-
-// enter waits for the turn of a Fetch, which calls leave at its end. The time spent here
-// does not count against the origin. queued reports whether there was any.
-func (f *Fetcher) enter(ctx context.Context) (leave func(answered bool), queued bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, false, err
-	}
-	first, err := take(ctx, f.slots, 1)
-	if err != nil {
-		return nil, true, noTurn(err)
-	}
-	second, err := take(ctx, f.starting, 1)
-	if err != nil {
-		f.slots.Release(1)
-		return nil, true, noTurn(err)
-	}
-	begin, part := time.Now(), f.scale()/startingPart
-	started := sync.OnceFunc(func() { f.starting.Release(1) })
-	timer := time.AfterFunc(part, func() {
-		if time.Duration(f.usual.Load()) < part/2 { // otherwise we are slow, not the origin
-			started()
-		}
-	})
-	return func(answered bool) {
-		if answered {
-			usual := f.usual.Load()
-			f.usual.Store(usual + (int64(time.Since(begin))-usual)/8)
-		}
-		timer.Stop()
-		started()
-		f.slots.Release(1)
-	}, first || second, nil
 }
 
 // room is what there is of something, for all fetches together: most, and enough for one that needs so
@@ -315,12 +224,20 @@ func room(most, one int64) *semaphore.Weighted {
 	return semaphore.NewWeighted(max(most, one))
 }
 
-// take waits for n, and reports whether it had to.
-func take(ctx context.Context, room *semaphore.Weighted, n int64) (waited bool, err error) {
-	if room.TryAcquire(n) {
-		return false, nil
-	}
-	return true, room.Acquire(ctx, n)
-}
+// ErrBusy is wrapped by the error of a Fetch that waited too long: in line (MaxFetches; the error then wraps that of
+// the context, too), or for memory (MaxMemory). That says nothing about the origin.
+var ErrBusy = errors.New("fetch: too busy")
 
-func noTurn(err error) error { return fmt.Errorf("%w: %w", ErrBusy, err) }
+const errCrowded = harden.Final("other long files take all the memory")
+
+func busy(err error) error { return fmt.Errorf("%w: %w", ErrBusy, err) }
+
+// NoTurn is the error of what Fetcher.Through returns when it sends nothing, because there is no turn in time. It ends
+// the Fetch, which returns Err. If it is a retry that gets no turn, the answer before it stands.
+type NoTurn struct{ Err error }
+
+// Error returns what Err does.
+func (n NoTurn) Error() string { return n.Err.Error() }
+
+// Unwrap returns Err.
+func (n NoTurn) Unwrap() error { return n.Err }

@@ -103,15 +103,12 @@ func TestTheZeroValueFetches(t *testing.T) {
 	}
 }
 
-func TestTheZeroOriginIsUnreachable(t *testing.T) {
-	for _, o := range []fetch.Origin{{}, originOf(t, "ftp://example.com/")} {
-		rt, n := answers(response(200, file))
-		f := fetch.Fetcher{Transport: rt}
-		r, err := f.Fetch(t.Context(), o, nil)
-		check(t, r, err, "disallow")
-		if *n != 0 || !strings.Contains(fmt.Sprint(r.Err), "OriginOf") {
-			t.Errorf("%q: got %d requests, Err %v, want none, and that it names OriginOf", o, *n, r.Err)
-		}
+func TestTheZeroOriginIsAnError(t *testing.T) {
+	rt, n := answers(response(200, file))
+	f := fetch.Fetcher{Transport: rt}
+	r, err := f.Fetch(t.Context(), fetch.Origin{}, nil)
+	if *n != 0 || r != nil || !strings.Contains(fmt.Sprint(err), "OriginOf") {
+		t.Errorf("got %d requests, %v, %v, want none, and an error that names OriginOf", *n, r, err)
 	}
 }
 
@@ -304,9 +301,10 @@ func TestAUserAgentThatCannotBeSentIsSaidAtOnce(t *testing.T) {
 	for _, agent := range []string{"bot/1.0\r\nCookie: a=b", "bot\n", "bot\x00", "\x7f"} {
 		rt, n := answers(response(200, file))
 		f := fetch.Fetcher{Transport: rt, UserAgent: agent}
-		r := fetched(t, &f, "http://a.test", nil, "disallow")
-		if text := fmt.Sprint(r.Err); *n != 0 || !strings.Contains(text, "UserAgent") || !strings.Contains(text, "control characters") {
-			t.Errorf("%q: %d requests, Err %v", agent, *n, r.Err)
+		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+		failure, _ := errors.AsType[*fetch.Failure](err)
+		if *n != 0 || r != nil || failure == nil || failure.Cause != "proxy_configuration_error" || !strings.Contains(failure.Text, "UserAgent") {
+			t.Errorf("%q: %d requests, %v, %v, want a Failure that names UserAgent", agent, *n, r, err)
 		}
 	}
 }
@@ -362,11 +360,13 @@ func TestAResultIsOneLine(t *testing.T) {
 		{&fetch.Result{}, "status 0"},
 		{&fetch.Result{Policy: policy.Parse([]byte(file)), StatusCode: 200, Body: []byte(file)}, "status 200 in RFC9309: rules in 33 bytes"},
 		{&fetch.Result{Policy: policy.Unavailable(), Dialect: policy.Yandex, StatusCode: 503}, "status 503 in Yandex: robots.txt is unavailable"},
-		{&fetch.Result{Policy: policy.Unreachable(), Err: errors.New("fetch: no")}, "status 0: fetch: no"},
+		{&fetch.Result{Policy: policy.Unreachable(), Err: errors.New("fetch: no")}, "fetch: no (status 0)"},
 	} {
 		for _, verb := range []string{"%v", "%+v", "%s"} {
-			if got := fmt.Sprintf(verb, c.r); got != c.want {
-				t.Errorf("%s: got %q, want %q", verb, got, c.want)
+			for _, r := range []any{c.r, *c.r} {
+				if got := fmt.Sprintf(verb, r); got != c.want {
+					t.Errorf("%s: got %q, want %q", verb, got, c.want)
+				}
 			}
 		}
 	}

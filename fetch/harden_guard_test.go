@@ -2,6 +2,7 @@ package fetch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,7 +12,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
 )
@@ -61,33 +61,6 @@ func TestARedirectDoesNotReachAMorePrivateNetwork(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-func TestPublicOnlyRefusesTheOriginItself(t *testing.T) {
-	for rank, addrs := range ranks {
-		for _, addr := range append(addrs, "") { // "": no address that we are told
-			if addr == "" && rank == 0 {
-				continue
-			}
-			w := world{"a.test:80": {addr, reply(200, file)}}
-			f := fetch.Fetcher{Transport: w.transport(), PublicOnly: true, Retries: -1}
-			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-			want := "disallow"
-			if rank == 0 {
-				want = "rules"
-			}
-			if err != nil || verdict(r) != want {
-				t.Errorf("%q: got %s, want %s (%v, %v)", addr, verdict(r), want, err, r.Err)
-			}
-		}
-	}
-	// A transport of one's own is asked for no literal address that is not public.
-	rt, n := answers(response(200, file))
-	f := fetch.Fetcher{Transport: rt, PublicOnly: true}
-	fetched(t, &f, "http://10.0.0.1", nil, "disallow")
-	if *n != 0 {
-		t.Errorf("got %d requests", *n)
 	}
 }
 
@@ -256,27 +229,6 @@ func TestAnOriginCannotMoveInwardsBetweenRetries(t *testing.T) {
 	}
 }
 
-// Where DialContext is nil, an address is refused before it is connected to.
-func TestNothingIsConnectedToThatIsRefused(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	f := fetch.Fetcher{Transport: &http.Transport{}, PublicOnly: true, Retries: -1}
-	for _, host := range []string{"localhost", "127.0.0.1"} {
-		r := fetched(t, &f, "http://"+host+":"+port, nil, "disallow")
-		if !strings.Contains(fmt.Sprint(r.Err), "refused") {
-			t.Errorf("%s: got Err %v, want it refused", host, r.Err)
-		}
-	}
-	l.(*net.TCPListener).SetDeadline(time.Now().Add(100 * time.Millisecond))
-	if c, err := l.Accept(); err == nil {
-		t.Errorf("connected from %v", c.RemoteAddr())
-	}
-}
-
 // The guard cannot see behind a proxy, and must not judge by the proxy's own address.
 func TestAProxyIsUsedAndNotTakenForTheSite(t *testing.T) {
 	var asked []string
@@ -296,13 +248,21 @@ func TestAProxyIsUsedAndNotTakenForTheSite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := fetch.Fetcher{Transport: &http.Transport{Proxy: http.ProxyURL(at)}, Retries: -1, PublicOnly: true}
+	f := fetch.Fetcher{Transport: &http.Transport{Proxy: http.ProxyURL(at)}, Retries: -1}
 	for _, c := range []struct{ origin, want string }{
 		{"http://a.test", "rules"},
-		{"http://locked.test", "disallow"}, // 407 is the proxy's word: the site was not asked
-		{"https://locked.test", "disallow"},
+		{"http://locked.test", ""}, // 407 is the proxy's word: the site was not asked
+		{"https://locked.test", ""},
 	} {
-		fetched(t, &f, c.origin, nil, c.want)
+		r, err := f.Fetch(t.Context(), originOf(t, c.origin), nil)
+		if c.want == "rules" {
+			check(t, r, err, c.want)
+			continue
+		}
+		failure, _ := errors.AsType[*fetch.Failure](err)
+		if r != nil || failure == nil || failure.Cause != "proxy_configuration_error" || !strings.Contains(failure.Text, "407") {
+			t.Errorf("%s: got %v, %v, want an error that names the 407", c.origin, r, err)
+		}
 	}
 	if len(asked) != 4 {
 		t.Errorf("the proxy was asked %q", asked)

@@ -105,53 +105,37 @@ func TestTheCallersDialersAreKept(t *testing.T) {
 		{"Dial", "rules", &http.Transport{TLSClientConfig: config, Dial: to}},
 		{"DialTLSContext", "rules", &http.Transport{DialTLSContext: func(_ context.Context, n, a string) (net.Conn, error) { return secure()(n, a) }}},
 		{"DialTLS", "rules", &http.Transport{DialTLS: secure("http/1.1")}},
-		{"DialTLS with HTTP/2", "disallow", &http.Transport{DialTLS: secure("h2")}},
 		{"Dial that fails", "disallow", &http.Transport{Dial: func(string, string) (net.Conn, error) { return nil, errors.New("no") }}},
-		{"Dial that panics", "disallow", &http.Transport{Dial: func(string, string) (net.Conn, error) { panic("no") }}},
-		{"Dial of nothing", "disallow", &http.Transport{Dial: func(string, string) (net.Conn, error) { return nil, nil }}},
-		{"Proxy that panics", "disallow", &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { panic("no") }}},
 		{"Proxy that fails", "disallow", &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, errors.New("no") }}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := fetch.Fetcher{Transport: c.base, Retries: -1}
 			r := fetched(t, &f, "https://a.test", nil, c.want)
-			if c.want == "disallow" && !strings.Contains(fmt.Sprint(r.Err), "no") && !strings.Contains(fmt.Sprint(r.Err), "HTTP/1.1 only") {
-				t.Errorf("got Err %v, want one that says no, or HTTP/1.1 only", r.Err)
+			if c.want == "disallow" && !strings.Contains(fmt.Sprint(r.Err), "no") {
+				t.Errorf("got Err %v, want one that says no", r.Err)
 			}
 		})
 	}
 }
 
-// net/http lets a dial go on that is not waited for any more. It must end with the Fetch,
-// or, where a dialer is deaf, its connection must be closed.
+// net/http lets a dial go on that is not waited for any more. It must end with the Fetch.
 func TestADialEndsWithTheFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var ended, closed atomic.Int32
-		f := fetch.Fetcher{Transport: &http.Transport{DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+		var ended atomic.Int32
+		f := fetch.Fetcher{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			defer ended.Add(1)
-			if strings.HasPrefix(addr, "deaf") {
-				time.Sleep(time.Minute)
-				client, _ := net.Pipe()
-				return closing{client, &closed}, nil
-			}
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}}}
-		for _, name := range []string{"http://quick.test", "http://deaf.test"} {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			start := time.Now()
-			if _, err := f.Fetch(ctx, originOf(t, name), nil); err != context.DeadlineExceeded || time.Since(start) != time.Second {
-				t.Errorf("%s: %v after %v", name, err, time.Since(start))
-			}
-			cancel()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if _, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); err != context.DeadlineExceeded || time.Since(start) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		synctest.Wait()
 		if ended.Load() != 1 {
-			t.Errorf("%d dials ended, want the first", ended.Load())
-		}
-		time.Sleep(2 * time.Minute)
-		if ended.Load() != 2 || closed.Load() == 0 {
-			t.Errorf("%d dials ended, %d connections closed", ended.Load(), closed.Load())
+			t.Errorf("%d dials ended, want one", ended.Load())
 		}
 	})
 }
@@ -223,26 +207,13 @@ func TestAHeaderHas64KiB(t *testing.T) {
 	}
 }
 
-type closing struct {
-	net.Conn
-	n *atomic.Int32
-}
-
-func (c closing) Close() error {
-	c.n.Add(1)
-	return c.Conn.Close()
-}
-
 // A trace for interim responses would lift net/http's limit on them.
 func TestNothingOfTheCallersContextReachesTheTransport(t *testing.T) {
 	type key struct{}
 	f := fetch.Fetcher{Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
-		trace := httptrace.ContextClientTrace(r.Context()) // our own
-		if r.Context().Value(key{}) != nil || trace.Got1xxResponse != nil {
+		if r.Context().Value(key{}) != nil || httptrace.ContextClientTrace(r.Context()) != nil {
 			t.Error("the transport sees the caller's values")
 		}
-		trace.GetConn("a.test:80")
-		trace.WroteHeaderField("Accept", nil)
 		return response(200, file), nil
 	})}
 	ctx := httptrace.WithClientTrace(context.WithValue(t.Context(), key{}, 1), &httptrace.ClientTrace{
@@ -254,7 +225,7 @@ func TestNothingOfTheCallersContextReachesTheTransport(t *testing.T) {
 	check(t, r, err, "rules")
 }
 
-func TestAForeignTransportMayDoAnything(t *testing.T) {
+func TestWhatAForeignTransportHandsOnIsBounded(t *testing.T) {
 	failing := errors.New("no luck")
 	broken := func(b io.ReadCloser) *http.Response {
 		res := response(200, "")
@@ -265,13 +236,6 @@ func TestAForeignTransportMayDoAnything(t *testing.T) {
 		name, want string
 		rt         roundtrip.Func
 	}{
-		{"nothing", "disallow", func(*http.Request) (*http.Response, error) { return nil, nil }},
-		{"panic", "disallow", func(*http.Request) (*http.Response, error) { panic("\x1b[31mred") }},
-		{"response and error", "disallow", func(*http.Request) (*http.Response, error) { return response(200, file), failing }},
-		{"no body", "allow", func(*http.Request) (*http.Response, error) { return broken(nil), nil }},
-		{"panic in the body", "disallow", func(*http.Request) (*http.Response, error) {
-			return broken(io.NopCloser(readFunc(func([]byte) (int, error) { panic("no") }))), nil
-		}},
 		{"error in the body", "disallow", func(*http.Request) (*http.Response, error) {
 			return broken(io.NopCloser(io.MultiReader(strings.NewReader(file), readFunc(func([]byte) (int, error) { return 0, failing })))), nil
 		}},

@@ -16,7 +16,7 @@ func TestAResultInALogIsShort(t *testing.T) {
 	file := []byte("User-agent: *\n" + strings.Repeat("Disallow: /secret\n", 10_000))
 	r := fetch.Result{StatusCode: 200, Body: file, Policy: policy.Parse(file)}
 	failed := fetch.Result{Err: errors.New("it broke" + strings.Repeat("\nagain", 10_000))}
-	for want, v := range map[string]any{"rules in 180014 bytes": r, "status 200": &r, "it broke": failed, "status 0": &failed} {
+	for want, v := range map[string]any{"rules in 180014 bytes": r, "status 200": &r, "it broke": failed, "(status 0)": &failed} {
 		var buf bytes.Buffer
 		for _, h := range []slog.Handler{slog.NewJSONHandler(&buf, nil), slog.NewTextHandler(&buf, nil)} {
 			buf.Reset()

@@ -146,7 +146,7 @@ func TestAFileThatWaitsForMemoryIsNoFailure(t *testing.T) {
 
 // What zero and negative mean, and that one file is read whatever the bound.
 func TestMaxMemoryOfEveryValue(t *testing.T) {
-	for most, want := range map[int64]int32{0: 64 << 20 / (fetch.MaxBytes + 513), 1: 1, -1: 200} {
+	for most, want := range map[int64]int32{0: 64 << 20 / (fetch.MaxBytes + 1), 1: 1, -1: 200} {
 		synctest.Test(t, func(t *testing.T) {
 			var admitted atomic.Int32
 			f := fetch.Fetcher{MaxMemory: most, Retries: -1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {

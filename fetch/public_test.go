@@ -1,23 +1,118 @@
 package fetch_test
 
 import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 )
 
-func TestPublic(t *testing.T) {
-	for text, public := range map[string]bool{
-		"93.184.215.14": true, "2606:4700::1": true, "::ffff:93.184.215.14": true, "64:ff9b::5db8:d70e": true,
-		"127.0.0.1": false, "::1": false, "::ffff:127.0.0.1": false, "10.0.0.1": false, "169.254.169.254": false,
-		"fe80::1%eth0": false, "fd00::1": false, "100.64.0.1": false, "0.0.0.0": false, "64:ff9b::a00:1": false,
-	} {
-		if got := fetch.Public(netip.MustParseAddr(text)); got != public {
-			t.Errorf("%s: %v", text, got)
+// Each spelling of an address in ranks is public or not, and what is not is not connected to.
+func TestPublicOnlyConnectsToPublicAddresses(t *testing.T) {
+	base := fetch.PublicOnly(&http.Transport{Proxy: func(*http.Request) (*url.URL, error) { panic("a proxy is used") }})
+	for rank, addrs := range ranks {
+		for _, text := range addrs {
+			addr := netip.MustParseAddr(text)
+			if got := harden.Public(addr); got != (rank == 0) {
+				t.Errorf("%s: public %v", text, got)
+			}
+			if rank == 0 {
+				continue
+			}
+			host := strings.ReplaceAll(net.JoinHostPort(text, "9"), "%", "%25")
+			req, err := http.NewRequest(http.MethodGet, "http://"+host+"/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := base.RoundTrip(req); !errors.Is(err, fetch.ErrNotPublic) && !errors.Is(err, syscall.EAFNOSUPPORT) && addr.Zone() == "" {
+				t.Errorf("%s: got %v, want ErrNotPublic", text, err)
+			}
 		}
 	}
-	if fetch.Public(netip.Addr{}) {
+	if harden.Public(netip.Addr{}) {
 		t.Error("no address is public")
 	}
+}
+
+// Nothing is connected to, whatever dialers and proxies the transport had; robots.txt gets an error and no Result. The
+// site is not blamed for it.
+func TestPublicOnlyRefusesTheOriginItself(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	f := fetch.Fetcher{Transport: fetch.PublicOnly(http.DefaultTransport.(*http.Transport))}
+	for _, host := range []string{"localhost", "127.0.0.1"} {
+		r, err := f.Fetch(t.Context(), originOf(t, "http://"+host+":"+port), nil)
+		if r != nil || !errors.Is(err, fetch.ErrNotPublic) {
+			t.Errorf("%s: got %v, %v, want ErrNotPublic", host, r, err)
+		}
+	}
+	l.(*net.TCPListener).SetDeadline(time.Now().Add(100 * time.Millisecond))
+	if c, err := l.Accept(); err == nil {
+		t.Errorf("connected from %v", c.RemoteAddr())
+	}
+}
+
+// A site that redirects to an address that is not public has answered so: it is unreachable.
+func TestPublicOnlyBehindARedirectIsTheSitesFault(t *testing.T) {
+	base := piped(func() []byte { return []byte(reply(302, "", "Location: http://b.test/r")) })
+	site := base.DialContext
+	base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr == "a.test:80" {
+			return site(ctx, network, addr)
+		}
+		return fetch.PublicOnly(new(http.Transport)).DialContext(ctx, network, "127.0.0.1:9")
+	}
+	r := fetched(t, &fetch.Fetcher{Transport: base}, "http://a.test", nil, "disallow")
+	if len(r.Redirects) != 1 || cause(r) != "destination_ip_prohibited" {
+		t.Errorf("got %v after %d redirects, cause %q", r, len(r.Redirects), cause(r))
+	}
+}
+
+// A copy speaks HTTP/2 if the original does.
+func TestPublicOnlyKeepsHTTP2(t *testing.T) {
+	for want, base := range map[bool]*http.Transport{
+		true: {}, false: {Protocols: protocols1()},
+	} {
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
+		s.EnableHTTP2 = true
+		s.StartTLS()
+		copied := fetch.PublicOnly(base)
+		copied.DialContext = new(net.Dialer).DialContext
+		if copied.TLSClientConfig == nil {
+			copied.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+			copied.TLSClientConfig.NextProtos = nil
+		} else {
+			copied.TLSClientConfig.RootCAs = s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+		}
+		res, err := (&http.Client{Transport: copied}).Get(s.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := res.ProtoMajor == 2; got != want {
+			t.Errorf("HTTP/2 %v, want %v", got, want)
+		}
+		res.Body.Close()
+		s.Close()
+	}
+}
+
+func protocols1() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	return p
 }

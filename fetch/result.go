@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/robotsgate/robotsgate/policy"
@@ -34,24 +33,16 @@ type Result struct {
 
 	// StatusCode and Header are those of the last response, after redirects; 0 and nil if
 	// none came. Header is without Set-Cookie. If a 304 renewed the Result, StatusCode is
-	// the stored one, and Header is updated by the 304 (RFC 9111 §3.2). A 407 with Err came
-	// from a proxy, and says nothing about the origin.
-	//
-	// A reply code of FTP is no status: a 421 or a 530 means something else there. Over FTP,
-	// StatusCode is 200 if the file came, or broke off (then with Err), 404 if there is none for
-	// us, and otherwise 0. Err quotes the reply. Header is empty.
+	// the stored one, and Header is updated by the 304 (RFC 9111 §3.2).
+	// Over FTP, StatusCode is 200 if the file came, or broke off (then with Err), 404 if there is none for us, and
+	// otherwise 0. Err quotes the reply. Header is empty.
 	StatusCode int
 	Header     http.Header
 
-	// UserAgent is set if the answer is for one User-Agent only (RFC 9111 §4.1): the Vary of the
-	// answer, or of a redirect to it, names that field or one that Sign has set. It is the value that
-	// was sent. If empty, the answer is for all. Fetchers send the same in all other fields. If
-	// Vary names a field that Sign has set and that is no signature (RFC 9421), Fetch adds "*" to
-	// Vary: the answer fits no other request. Kind tells Fetchers that sign from others.
-	userAgent string
-
-	// Wall reports whether the answer looks like that of a wall in front of the site, a login or a test
-	// for bots, and not like its robots.txt. See Fetcher.ObeyWalls.
+	// Wall reports whether the answer looks like that of a wall in front of the site, a login or a test for bots, and
+	// not like its robots.txt: a 401 or 403, a firewall's header, a page or anything else without a line of a
+	// robots.txt, a redirect loop with a cookie. RFC 9309 knows no walls, and all of these permit everything. See
+	// Fetcher.ObeyWalls. False if Err is set.
 	Wall bool
 
 	// Body is the decoded file, up to MaxBytes and one byte, which tells Parse that the
@@ -72,11 +63,11 @@ type Result struct {
 	RetryAfter time.Duration
 }
 
-// String returns the status and what it came to, on one line and without the file.
-func (r *Result) String() string {
+// String returns what r holds in a line of at most 512 bytes: its error, or the status and what it came to.
+func (r Result) String() string {
 	switch {
 	case r.Err != nil:
-		return fmt.Sprintf("status %d: %v", r.StatusCode, r.Err)
+		return printable(fmt.Sprintf("%s (status %d)", cutTo(r.Err.Error(), 400), r.StatusCode))
 	case r.Policy == nil:
 		return fmt.Sprintf("status %d", r.StatusCode)
 	}
@@ -87,11 +78,8 @@ func (r *Result) String() string {
 	return fmt.Sprintf("status %d in %v: %s", r.StatusCode, r.Dialect, what)
 }
 
-// LogValue returns what String does, up to 512 bytes: no file, and Err as text.
-func (r Result) LogValue() slog.Value {
-	s := r.String()
-	return slog.StringValue(strings.ToValidUTF8(s[:min(len(s), 512)], ""))
-}
+// LogValue returns what String does.
+func (r Result) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // OfTheMoment reports whether r is unavailable because of one request or one moment: it says
 // nothing about the file. RFC 6585 §3, §4 and §5 forbid storing a 428, 429 or 431. A 408, a 421 and

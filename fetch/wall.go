@@ -2,24 +2,24 @@ package fetch
 
 import (
 	"bytes"
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/robotsgate/robotsgate/policy"
 )
 
-// wall says why r looks like the answer of a wall in front of a site, a login or a test for bots, and not like
-// its robots.txt. It returns an empty string if nothing looks so, or if r is unreachable.
-//
-// RFC 9309 knows no walls: a 401 or 403 is unavailable (§2.3.1.3) and a page is a file without
-// rules (§2.3.1.1), both of which permit everything. See Fetcher.ObeyWalls. For a Result that a
-// cache.Cache has kept, Wall says the same as for the one that was fetched, unless a Store had lost its file.
+// wall says why r looks like the answer of a wall. It returns an empty string if nothing looks so, or if r is
+// unreachable.
 func (r *Result) wall() string {
 	challenged := ""
 	for _, c := range challenges {
-		if challenged == "" && r.Header.Get(c.name) == c.value {
-			challenged = c.name + ": " + c.value
+		if r.Header.Get(c.name) == c.value {
+			challenged = cmp.Or(challenged, c.name+": "+c.value)
 		}
 	}
+	read := r.Policy != nil && outcomeOf(r.StatusCode, r.Dialect) == rules
 	switch {
 	case r.Err != nil:
 		return ""
@@ -29,8 +29,10 @@ func (r *Result) wall() string {
 		return "a login, status 401"
 	case r.StatusCode == http.StatusForbidden:
 		return "a refusal, status 403"
-	case r.isPage():
+	case read && r.isPage():
 		return "a page and no file of rules"
+	case read && !holdsLines(r.Body):
+		return "no line of a robots.txt"
 	}
 	return ""
 }
@@ -50,6 +52,32 @@ func (r *Result) isPage() bool {
 	_, name, _ := strings.Cut(text, "\nUser-agent: ")
 	name, _, _ = strings.Cut(name, "\n")
 	return slices.Collect(r.Policy.Group(name).Rules()) == nil
+}
+
+// holdsLines reports whether a line of a body is a record that somebody reads, or a comment, or whether there are only
+// blank ones. Comments count in text alone: some compressed files have a "#" at the begin of a line.
+func holdsLines(body []byte) bool {
+	text := bytes.IndexFunc(body, func(c rune) bool { return c < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1a", c) }) < 0
+	blank := true
+	for line := range bytes.FieldsFuncSeq(bytes.TrimPrefix(body, []byte("\ufeff")), func(c rune) bool { return c == '\r' || c == '\n' }) {
+		line = bytes.TrimSpace(line)
+		blank = blank && len(line) == 0
+		name, _, record := bytes.Cut(line, []byte(":"))
+		if record && isField(string(bytes.TrimSpace(name))) || text && bytes.HasPrefix(line, []byte("#")) {
+			return true
+		}
+	}
+	return blank
+}
+
+// isField reports whether name is a field of robots.txt, as it is written or often misspelt.
+func isField(name string) bool {
+	if len(name) > 64 {
+		return false
+	}
+	known, _ := policy.Record{Field: name}.Known()
+	name = strings.ToLower(strings.NewReplacer("-", "", " ", "", "_", "").Replace(name))
+	return known != "" || slices.Contains([]string{"useragent", "allow", "disallow", "dissallow", "dissalow", "disalow", "diasllow"}, name)
 }
 
 // challenges are fields by which firewalls say that they answer themselves: of Cloudflare, AWS and Vercel.

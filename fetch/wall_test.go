@@ -2,6 +2,7 @@ package fetch_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -21,12 +22,29 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 		{200, page, []string{"Content-Type", "text/plain"}, "a page and no file of rules"},
 		{200, page + "\nUser-Agent: Mozilla/5.0\nYour IP: 192.0.2.1\n", nil, "a page and no file of rules"}, // the visitor's
 		{200, page + "\nYour browser: User-agent: Mozilla\n", nil, "a page and no file of rules"},
+		{200, page + "\n<style>\n#id {\n}\n</style>", nil, "a page and no file of rules"}, // CSS has no comments
 		{200, "<!-- ours -->\nUser-agent: *\nDisallow: /private/\n", nil, ""},
 		{200, "<!-- ours -->\nUser-agent: ExampleBot/1.0\nDisallow:\n", nil, ""},
 		{200, "<!-- ours -->\nUser-agent: ExampleBot\n\nUser-agent: *\nDisallow: /private/\n", nil, ""},
 		{200, "<!-- ours -->\nUser-agent: ExampleBot\n\nUser-agent: other\nDisallow: /private/\n", nil, ""},
 		{200, "", []string{"Content-Type", "text/html"}, ""},
+		{200, "\r\n \n", nil, ""},
+		{200, "# nothing here\n", nil, ""},
+		{200, "\ufeff# nothing here", nil, ""},
+		{200, "Crawl-delay: 5\n", nil, ""},
+		{200, "Disallow: /private\n", nil, ""},
+		{200, "user agent : *\nDissallow: /private\n", nil, ""},
+		{200, "User-agent: *", nil, ""},
 		{200, "Sitemap: http://a.example/map.xml\n", []string{"Content-Type", "text/html"}, ""},
+		{200, gzipped(file), nil, "no line of a robots.txt"},
+		{200, "\x1f\x8b\x08\x00\n#\x00\xb1\n", nil, "no line of a robots.txt"}, // no comment, but chance
+		{200, `{"message": "not found"}`, nil, "no line of a robots.txt"},
+		{200, "Error: too many requests\n", nil, "no line of a robots.txt"},
+		{200, "ok", nil, "no line of a robots.txt"},
+		{200, "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", nil, "no line of a robots.txt"},
+		{200, "\xff\xfe" + wide(file, false), nil, "no line of a robots.txt"},
+		{203, "ok", nil, "no line of a robots.txt"},
+		{204, "", nil, ""},
 		{200, "User-agent: *\nDisallow: /private/\n", []string{"Cf-Mitigated", "challenge"}, "Cf-Mitigated: challenge"},
 		{200, "User-agent: *\nDisallow: /private/\n", []string{"Cf-Mitigated", "other"}, ""},
 		{202, "", []string{"X-Amzn-Waf-Action", "captcha"}, "X-Amzn-Waf-Action: captcha"},
@@ -38,6 +56,9 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 		{410, "", nil, ""},
 		{429, page, nil, ""},
 		{503, page, []string{"Cf-Mitigated", "challenge"}, ""}, // unreachable anyhow
+		{302, "", []string{"Location", "/robots.txt", "Cf-Mitigated", "challenge"}, "Cf-Mitigated: challenge"},
+		{302, "", []string{"Location", "/robots.txt", "Set-Cookie", "a=b"}, "a redirect loop with a cookie"},
+		{302, "", []string{"Location", "/robots.txt"}, ""},
 	} {
 		for _, obey := range []bool{false, true} {
 			send, asked := answers(response(row.status, row.body, row.header...))
@@ -46,37 +67,42 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 			if err != nil || *asked != 1 {
 				t.Fatalf("%v: %v, %d requests", row, err, *asked)
 			}
-			switch wall := r.Wall(); {
-			case obey && row.wall != "":
+			if obey && row.wall != "" {
 				check(t, r, err, "disallow")
-				if cause := fetch.CauseOf(r.Err); cause != "http_request_denied" {
-					t.Errorf("%v: got cause %q, want http_request_denied", row, cause)
-				}
-				if r.Err == nil || wall != "" || !strings.Contains(fmt.Sprint(r.Err), row.wall) || r.StatusCode != row.status {
-					t.Errorf("%v: got %v, wall %q, want an error that names the wall, and no wall", row, r.Err, wall)
+				if cause(r) != "http_request_denied" || r.Wall || !strings.Contains(fmt.Sprint(r.Err), row.wall) || r.StatusCode != row.status {
+					t.Errorf("%v: got %v, cause %q, wall %v, want an error that names the wall, and no wall", row, r, cause(r), r.Wall)
 				}
 				if in := r.In(policy.Yandex); in.Err == nil || in.Policy.Decide("", "/").Allowed {
 					t.Errorf("%v: open to another dialect: %v", row, in)
 				}
-			case (wall == "") != (row.wall == ""), !strings.HasSuffix(wall, row.wall), row.status < 500 && r.Err != nil:
-				t.Errorf("%v: got %q, %v", row, wall, r.Err)
+				continue
 			}
-			if in := r.In(policy.Yandex); r.StatusCode == 200 && in.Wall() != r.Wall() {
-				t.Errorf("%v: got %q in Yandex, want %q", row, in.Wall(), r.Wall())
+			if r.Wall != (row.wall != "") || row.status < 500 && r.Err != nil {
+				t.Errorf("%v: got wall %v, %v", row, r.Wall, r.Err)
 			}
-			kept := *r
-			if kept.Body = nil; kept.Wall() != r.Wall() {
-				t.Errorf("%v: got %q without the body, want %q", row, kept.Wall(), r.Wall())
+			if in := r.In(policy.Yandex); row.status == 200 && in.Wall != r.Wall {
+				t.Errorf("%v: got wall %v in Yandex, want %v", row, in.Wall, r.Wall)
 			}
 		}
 	}
 }
 
-// A redirect that leads nowhere may be the wall's.
-func TestAWallAtTheEndOfRedirectsIsObeyed(t *testing.T) {
-	send, _ := answers(response(302, "", "Location", "/robots.txt", "Cf-Mitigated", "challenge"))
-	f := fetch.Fetcher{Transport: send, ObeyWalls: true}
-	fetched(t, &f, "http://a.example", nil, "disallow")
+// A cookie at any hop of a loop counts.
+func TestALoopWithACookieIsAWall(t *testing.T) {
+	for _, at := range []int{0, 1, 2} {
+		var all []*http.Response
+		for i, location := range []string{"/a", "/b", "/robots.txt"} {
+			all = append(all, response(302, "", "Location", location))
+			if i == at {
+				all[i].Header.Set("Set-Cookie", "a=b")
+			}
+		}
+		send, _ := answers(all...)
+		f := fetch.Fetcher{Transport: send, Retries: -1}
+		if r := fetched(t, &f, "http://a.example", nil, "allow"); !r.Wall {
+			t.Errorf("a cookie at hop %d: no wall", at)
+		}
+	}
 }
 
 // A 304 renews what was a page, though the page itself is gone.
@@ -85,7 +111,7 @@ func TestARenewedPageIsStillNoFileOfRules(t *testing.T) {
 	f := fetch.Fetcher{Transport: send}
 	kept := *fetched(t, &f, "http://a.example", nil, "allow")
 	kept.Body = nil
-	if r := fetched(t, &f, "http://a.example", &kept, "allow"); r.Wall() == "" {
+	if r := fetched(t, &f, "http://a.example", &kept, "allow"); !r.Wall {
 		t.Errorf("got %v and no wall", r)
 	}
 }

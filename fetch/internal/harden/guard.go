@@ -12,9 +12,6 @@ import (
 // but the origin chooses the redirects: none may reach a more private network than the
 // origin's. A Guard serves the requests for one origin and their redirects.
 type Guard struct {
-	// PublicOnly refuses every address that is not globally reachable, the origin's own too.
-	PublicOnly bool
-
 	named privacy // of the origin, as far as its name tells
 
 	mu     sync.Mutex // guards what follows: a dial may outlive its request
@@ -56,21 +53,18 @@ func (g *Guard) CheckHost(host string, redirects int) error {
 func (g *Guard) judge(addr netip.Addr, redirects int, origin privacy) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if redirects == 0 && !g.PublicOnly {
+	if redirects == 0 {
 		return nil // the caller chose it
 	}
 	if g.known {
 		origin = g.origin
 	}
 	p := privacyOf(addr)
-	if g.PublicOnly && p != global {
-		return Prohibited{Final(fmt.Sprintf("%s address %s refused: only public ones are allowed (PublicOnly)", p, addr))}
-	}
 	if origin == hidden && p != hidden {
 		origin = g.named // an unknown address opens no network
 	}
 	// Without a tunnel, g.tunnel is the zero Addr; so is a hidden address.
-	if redirects > 0 && p > origin && !(g.tunnel.IsValid() && addr == g.tunnel) {
+	if p > origin && !(g.tunnel.IsValid() && addr == g.tunnel) {
 		return Final(fmt.Sprintf("redirect into a more private network refused: %s address %s, and the origin's is %s",
 			p, addr, origin))
 	}
@@ -139,7 +133,7 @@ func embedsAnother(addr netip.Addr) bool {
 	return nat64.Contains(addr) || tunnels.contain(addr)
 }
 
-// Public reports whether PublicOnly lets an address pass.
+// Public reports whether an address is globally reachable.
 func Public(addr netip.Addr) bool { return privacyOf(addr) == global }
 
 func privacyOf(addr netip.Addr) privacy {

@@ -1,20 +1,17 @@
-// Package harden bounds what a server can make an http.Transport do: how often it dials,
-// how much it reads, how long it takes, and where redirects lead. It knows nothing of
-// robots.txt.
-//
-// Each request through a hardened Transport needs a Leash in its context, from the Guard of
-// the origin that it is for.
+// Package harden bounds what a server can make an http.Transport do: how much it reads, how long it takes, and
+// where redirects lead. It knows nothing of robots.txt.
 package harden
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"syscall"
 	"time"
 )
 
@@ -26,18 +23,12 @@ const (
 	dialTimeout   = 5 * time.Second // resolving a name and connecting
 	tlsTimeout    = 5 * time.Second
 	headerTimeout = 10 * time.Second
-	maxAddresses  = 8 // addresses of one name that are tried, of IPv4 and of IPv6
 )
 
 // A Final error would recur; retrying cannot help.
 type Final string
 
 func (e Final) Error() string { return string(e) }
-
-// Prohibited is a Final error because of Guard.PublicOnly.
-type Prohibited struct{ Final }
-
-func (e Prohibited) Unwrap() error { return e.Final }
 
 const (
 	// ErrTooMuch is the error of a read beyond MaxConn.
@@ -48,9 +39,20 @@ const (
 		"give the URL that the transport's Proxy returns the right credentials")
 )
 
-// Transport returns a copy of base that opens one connection per request, reads at most
-// MaxConn from it, and ends it with the request's context, whatever the server does.
-func Transport(base *http.Transport) *http.Transport {
+// Request is one request that a transport is hardened for.
+type Request struct {
+	Context   context.Context // the connection ends with it; it has the deadline of the request
+	Guard     *Guard          // of the origin
+	Redirects int             // that led to the URL
+	TLS       bool            // the URL's scheme is https
+	Anonymous bool            // no client certificate is presented
+
+	Proxied bool // set if the transport's Proxy has named one
+}
+
+// Transport returns a copy of base that opens one connection for r, reads at most MaxConn from it, and ends it
+// with r, whatever the server does.
+func (r *Request) Transport(base *http.Transport) *http.Transport {
 	t := base.Clone()
 
 	// HTTP/1.1 only: in HTTP/2 a server can make a client dial again for as long as it
@@ -62,6 +64,10 @@ func Transport(base *http.Transport) *http.Transport {
 	t.HTTP2 = nil
 	if t.TLSClientConfig != nil {
 		t.TLSClientConfig.NextProtos = nil
+		if r.Anonymous { // nor a session in which one was presented
+			t.TLSClientConfig.Certificates, t.TLSClientConfig.GetClientCertificate = nil, nil
+			t.TLSClientConfig.ClientSessionCache = nil
+		}
 	}
 
 	// Connections to a site are needed once a day. Each kept one would cost three goroutines
@@ -72,69 +78,32 @@ func Transport(base *http.Transport) *http.Transport {
 	t.TLSHandshakeTimeout = smaller(t.TLSHandshakeTimeout, tlsTimeout)
 	t.ResponseHeaderTimeout = smaller(t.ResponseHeaderTimeout, headerTimeout)
 
-	guardProxy(t)
-	t.DialContext = leashed(plainDialer(t))
-	//lint:ignore SA1019 a transport may still have it
-	if old := t.DialTLS; t.DialTLSContext == nil && old != nil {
-		t.DialTLSContext = func(_ context.Context, network, addr string) (net.Conn, error) { return old(network, addr) }
-	}
-	if t.DialTLSContext != nil {
-		t.DialTLSContext = overHTTP1(leashed(t.DialTLSContext))
-	}
+	r.watchProxy(t)
+	r.guardDials(t)
 	return t
 }
 
-// Anonymous returns t, or a copy of it, without client certificates and without sessions to
-// resume in which one was presented.
-func Anonymous(t *http.Transport) *http.Transport {
-	if t.TLSClientConfig == nil {
-		return t
-	}
-	t = t.Clone()
-	t.TLSClientConfig.Certificates = nil
-	t.TLSClientConfig.GetClientCertificate = nil
-	t.TLSClientConfig.ClientSessionCache = nil
-	return t
-}
-
-// guardProxy notes which requests go through a proxy, and holds the panics of the caller's
-// functions for proxies.
-func guardProxy(t *http.Transport) {
+// watchProxy notes whether the request goes through a proxy, and whether that refuses a tunnel.
+func (r *Request) watchProxy(t *http.Transport) {
 	if proxy := t.Proxy; proxy != nil {
 		t.Proxy = func(req *http.Request) (*url.URL, error) {
 			u, err := proxy(req)
 			if u != nil {
-				leashOf(req.Context()).proxied.Store(true)
+				r.Proxied = true
+				r.TLS = r.TLS || u.Scheme == "https"
 			}
 			return u, err
 		}
 	}
-	if header := t.GetProxyConnectHeader; header != nil {
-		t.GetProxyConnectHeader = func(ctx context.Context, proxy *url.URL, target string) (h http.Header, err error) {
-			defer caught(&err, "GetProxyConnectHeader")
-			return header(ctx, proxy, target)
-		}
-	}
 	connected := t.OnProxyConnectResponse
-	t.OnProxyConnectResponse = func(
-		ctx context.Context, proxy *url.URL, req *http.Request, res *http.Response,
-	) (err error) {
-		defer caught(&err, "OnProxyConnectResponse")
+	t.OnProxyConnectResponse = func(ctx context.Context, proxy *url.URL, req *http.Request, res *http.Response) error {
+		if res.StatusCode == http.StatusProxyAuthRequired {
+			return ErrProxyAuth
+		}
 		if connected != nil {
-			err = connected(ctx, proxy, req, res)
+			return connected(ctx, proxy, req, res)
 		}
-		if err == nil && res.StatusCode == http.StatusProxyAuthRequired {
-			err = ErrProxyAuth
-		}
-		return err
-	}
-}
-
-// caught makes an error of a panic in what the caller has set in the transport. net/http
-// calls it on goroutines of its own, where a panic would end the process.
-func caught(err *error, what string) {
-	if p := recover(); p != nil {
-		*err = Final(fmt.Sprintf("panic in the transport's %s: %v", what, p))
+		return nil
 	}
 }
 
@@ -147,94 +116,102 @@ func smaller[T int64 | time.Duration](set, ours T) T {
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-func plainDialer(t *http.Transport) dialFunc {
-	//lint:ignore SA1019 a transport may still have it
-	switch dial := t.Dial; {
-	case t.DialContext != nil:
-		return t.DialContext
-	case dial != nil:
-		return func(_ context.Context, network, addr string) (net.Conn, error) { return dial(network, addr) }
+// guardDials makes what t dials end with r.
+func (r *Request) guardDials(t *http.Transport) {
+	//lint:ignore SA1019 a transport may still have them
+	old, oldTLS := t.Dial, t.DialTLS
+	dial, dialTLS := t.DialContext, t.DialTLSContext
+	if dial == nil && old != nil {
+		dial = func(_ context.Context, network, addr string) (net.Conn, error) { return old(network, addr) }
 	}
-	d := &net.Dialer{KeepAlive: -1, ControlContext: checkAddress}
-	return d.DialContext
+	if dial == nil {
+		d := &net.Dialer{KeepAlive: -1, Control: func(_, address string, _ syscall.RawConn) error {
+			addr, _ := netip.ParseAddrPort(address)
+			return r.check(addr.Addr())
+		}}
+		dial = d.DialContext
+	}
+	t.DialContext = r.dialer(dial, false)
+	if dialTLS == nil && oldTLS != nil {
+		dialTLS = func(_ context.Context, network, addr string) (net.Conn, error) { return oldTLS(network, addr) }
+	}
+	if dialTLS != nil {
+		t.DialTLSContext = r.dialer(dialTLS, true)
+	}
 }
 
-// overHTTP1 refuses the connections of a leashed TLS dialer that are for another protocol.
-// It finishes the handshake to tell: net/http would for a *tls.Conn, but sees a leashedConn.
-func overHTTP1(dial dialFunc) dialFunc {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(ctx, network, addr)
+// dialer makes dial, and the connection that it returns, end with r: net/http goes on dialing after the request has
+// ended. decoded says that the connection has TLS of its own.
+func (r *Request) dialer(dial dialFunc, decoded bool) dialFunc {
+	return func(_ context.Context, network, addr string) (net.Conn, error) {
+		ctx, cancel := WithTimeout(r.Context, dialTimeout, "connection")
+		defer cancel()
+		dialled, err := dial(ctx, network, addr)
 		if err != nil {
+			return nil, Cause(ctx, err)
+		}
+		at := addressOf(dialled)
+		if err := r.check(at); err != nil {
+			dialled.Close()
 			return nil, err
 		}
-		if err := agreesOnHTTP1(leashOf(ctx).ctx, conn.(*leashedConn).Conn); err != nil {
-			conn.Close()
-			return nil, err
+		if r.Redirects == 0 && !r.Proxied {
+			r.Guard.reached(at)
 		}
-		return conn, nil
+		stop := context.AfterFunc(r.Context, func() { dialled.Close() })
+		return &conn{dialled, LimitedReader{R: dialled, Left: MaxConn, Err: ErrTooMuch}, r.TLS && !decoded, stop}, nil
 	}
 }
 
-func agreesOnHTTP1(ctx context.Context, conn net.Conn) (err error) {
-	c, ok := conn.(*tls.Conn)
-	if !ok {
+// check returns an error if the guard refuses addr. A proxy's address says nothing about the site's.
+func (r *Request) check(addr netip.Addr) error {
+	if r.Proxied {
 		return nil
 	}
-	defer caught(&err, "TLS dialer")
-	ctx, cancel := WithTimeout(ctx, tlsTimeout, "TLS handshake")
-	defer cancel()
-	if err := c.HandshakeContext(ctx); err != nil {
-		return Cause(ctx, err)
-	}
-	if p := c.ConnectionState().NegotiatedProtocol; p != "" && p != "http/1.1" {
-		return Final(fmt.Sprintf("the transport's DialTLSContext agreed on %q, "+
-			"but requests are sent over HTTP/1.1 only: "+
-			"set Fetcher.Transport to an http.Transport without DialTLSContext, or with one that offers http/1.1 alone", p))
-	}
-	return nil
+	// If the origin's address is still unknown, the origin was reached through a proxy. It counts as
+	// public then: no redirect reaches a private host past the proxy.
+	return r.Guard.judge(addr, r.Redirects, global)
 }
 
-// WithTimeout gives ctx an end, and a cause that names what was missing then. If d is
-// negative, there is none.
-func WithTimeout(ctx context.Context, d time.Duration, missing string) (context.Context, context.CancelFunc) {
-	if d < 0 {
-		return context.WithCancel(ctx)
+// addressOf returns the zero Addr for a connection that tells none, as of a tunnel or a pipe.
+func addressOf(c net.Conn) netip.Addr {
+	if c.RemoteAddr() == nil {
+		return netip.Addr{}
 	}
-	return context.WithTimeoutCause(ctx, d, late{missing, d})
+	addr, _ := netip.ParseAddrPort(c.RemoteAddr().String())
+	return addr.Addr()
 }
 
-// Budget is a time-out that can be stopped and go on.
-type Budget struct {
-	timer *time.Timer // nil: there is none
-	end   time.Time
+// conn counts what is read, below TLS if TLS is ours.
+type conn struct {
+	net.Conn
+	in   LimitedReader
+	tls  bool
+	stop func() bool
 }
 
-// WithBudget is WithTimeout, with a time-out that can be stopped.
-func WithBudget(ctx context.Context, d time.Duration, missing string) (context.Context, *Budget, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	b := &Budget{end: time.Now().Add(d)}
-	if d >= 0 {
-		b.timer = time.AfterFunc(d, func() { cancel(late{missing, d}) })
-	}
-	return ctx, b, func() {
-		if b.timer != nil {
-			b.timer.Stop()
+var errNoCloseNotify = errors.New("the connection ended without TLS's close_notify")
+
+// Read makes an error of an end that crypto/tls forgives: one without close_notify, which anyone on the path can cause.
+// A body that ends with the connection is incomplete then (RFC 9112 §8, §9.8).
+func (c *conn) Read(p []byte) (n int, err error) {
+	n, err = c.in.Read(p)
+	if err == io.EOF && c.tls {
+		if err = errNoCloseNotify; n > 0 {
+			err = nil // what came first is read first
 		}
-		cancel(nil)
 	}
+	return n, err
 }
 
-// Without runs f, whose time does not count, and returns how long it took.
-func (b *Budget) Without(f func()) time.Duration {
-	begin := time.Now()
-	stopped := b.timer != nil && b.timer.Stop()
-	f()
-	took := time.Since(begin)
-	if stopped {
-		b.end = b.end.Add(took)
-		b.timer.Reset(time.Until(b.end))
-	}
-	return took
+func (c *conn) Close() error {
+	c.stop()
+	return c.Conn.Close()
+}
+
+// WithTimeout gives ctx an end, and a cause that names what was missing then.
+func WithTimeout(ctx context.Context, d time.Duration, missing string) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d, late{missing, d})
 }
 
 // late is the error of what did not come in time. Most of the time it does come, so the text
@@ -272,5 +249,3 @@ func (l *LimitedReader) Read(p []byte) (int, error) {
 	l.Left -= int64(n)
 	return n, err
 }
-
-var errNoCloseNotify = errors.New("the connection ended without TLS's close_notify")

@@ -1,4 +1,11 @@
-package fetch
+// Package ftp reads files over FTP (RFC 959, RFC 2428) for an http.Transport that it is registered with:
+//
+//	t := http.DefaultTransport.(*http.Transport).Clone()
+//	t.RegisterProtocol("ftp", &ftp.Transport{DialContext: t.DialContext})
+//
+// Set t as the transport below the gate, and files and robots.txt are read over FTP. Register after fetch.PublicOnly, on
+// the copy that it returns and with that copy's dialer: copies of an http.Transport forget what was registered.
+package ftp
 
 import (
 	"bufio"
@@ -15,89 +22,148 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 )
 
-// ftp reads robots.txt over FTP (RFC 959, RFC 2428) through a hardened transport. It is an
-// http.RoundTripper, so all that holds for HTTP holds for it. It answers 200 with the file,
-// or 404: RETR was refused for good. Whatever else happens is an error.
-type ftp struct{ *http.Transport }
+// Transport is an http.RoundTripper that answers a GET for an ftp URL with the file, after an anonymous login. The zero
+// value is ready. It is safe for concurrent use.
+//
+// It answers 200 with the file, and 404 if RETR is refused with 500 to 504 or 550 to 553. Anything else is an error, a
+// refused login too: full servers refuse it as well. An error with a reply wraps a *textproto.Error with its code. The
+// end of a body without error means that the server has said that the file is whole.
+//
+// The data connection is passive (EPSV, else PASV). It goes to the address of the control connection, whatever the
+// server names, and to no port below 1024. Proxies are not used.
+type Transport struct {
+	// DialContext makes both connections. If nil, a net.Dialer does.
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// A site may greet with many lines, and again after the login. All that it says on one
-// control connection has to fit.
+	// Timeout bounds the making of each connection, and the wait for each reply, but not how long a file may
+	// come. If zero, 10 seconds.
+	Timeout time.Duration
+}
+
 const (
+	defaultTimeout = 10 * time.Second
+
+	// A site may greet with many lines, and again after the login. All that it says on one
+	// control connection has to fit.
 	maxReplyBytes = 64 << 10
 	maxReplyLines = 1000
 )
 
-// Every command is a constant: no text of a server or of a URL can become one. The file is
-// named relative to where the login leads (RFC 1738 §3.2.2).
+// Every command but the last is a constant: no text of a server can become one.
 const (
 	cmdUser     = "USER anonymous"
 	cmdPass     = "PASS anonymous@example.com" // RFC 1635: by custom a mail address, and some servers insist on its form
 	cmdType     = "TYPE I"
 	cmdExtended = "EPSV"
 	cmdPassive  = "PASV"
-	cmdRetrieve = "RETR robots.txt"
 	cmdQuit     = "QUIT"
+	cmdRetrieve = "RETR "
 )
 
-func (t ftp) RoundTrip(req *http.Request) (res *http.Response, err error) {
-	if t.Proxy != nil {
-		if proxy, err := t.Proxy(req); err != nil {
-			return nil, err
-		} else if proxy != nil {
-			return nil, harden.Final("the transport names a proxy for ftp, but FTP is spoken directly only")
-		}
+// RoundTrip sends one request, in a session of its own.
+func (t *Transport) RoundTrip(req *http.Request) (res *http.Response, err error) {
+	if req.Body != nil {
+		req.Body.Close()
 	}
-	addr := net.JoinHostPort(req.URL.Hostname(), cmp.Or(req.URL.Port(), ownPorts[schemeFTP]))
-	control, err := harden.Dial(req.Context(), t.Transport, addr)
+	name, err := fileName(req)
 	if err != nil {
 		return nil, err
 	}
-	said := &replyLimit{harden.LimitedReader{
-		R: control, Left: maxReplyBytes, Err: harden.Final("more than 64 KiB of FTP replies were sent"),
-	}, maxReplyLines}
-	s := &session{
-		ctx: req.Context(), transport: t.Transport, control: control,
-		replies: textproto.NewReader(bufio.NewReader(said)), ended: make(chan struct{}),
-	}
+	s := &session{ctx: req.Context(), transport: t, ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			s.Close()
 		}
 	}()
+	s.control, err = s.dial(net.JoinHostPort(req.URL.Hostname(), cmp.Or(req.URL.Port(), "21")))
+	if err != nil {
+		return nil, err
+	}
+	s.replies = textproto.NewReader(bufio.NewReader(&replyLimit{s.control, maxReplyBytes, maxReplyLines}))
 	if err := s.logIn(); err != nil {
 		return nil, err
 	}
 	if err := s.connectData(); err != nil {
 		return nil, err
 	}
-	switch r := s.do(cmdRetrieve); {
+	res = &http.Response{Status: "200 OK", StatusCode: 200, Header: http.Header{}, Body: s, ContentLength: -1, Request: req}
+	switch r := s.do(cmdRetrieve + name); {
 	case r.code == 125 || r.code == 150:
 		s.control.SetDeadline(time.Time{}) // that of the data counts
 		go s.awaitEnd()
-		return &http.Response{StatusCode: http.StatusOK, Body: s, ContentLength: -1, Request: req}, nil
 	case r.isAbsence():
 		s.Close()
-		return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: req}, nil
+		res.StatusCode, res.Body, res.ContentLength = http.StatusNotFound, http.NoBody, 0
+		res.Status = fmt.Sprintf("404 FTP %d %s", r.code, cut(r.text))
 	default:
 		return nil, r.unexpected()
 	}
+	return res, nil
+}
+
+// fileName returns the name that RETR gets: relative to where the login leads, so /%2Fpub/a is /pub/a there (RFC 1738
+// §3.2.2).
+func fileName(req *http.Request) (string, error) {
+	name, _, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), ";type=")
+	switch {
+	case req.Method != "" && req.Method != http.MethodGet:
+		return "", fmt.Errorf("ftp: method %.20q: files can be read only", req.Method)
+	case req.URL.User != nil:
+		return "", errors.New("ftp: the URL names a user: the login is anonymous")
+	case name == "" || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f }):
+		return "", fmt.Errorf("ftp: the path %q names no file", cut(req.URL.Path))
+	}
+	return name, nil
 }
 
 // session is a control connection and the data connection for one file. As a body it is
 // that file.
 type session struct {
 	ctx       context.Context
-	transport *http.Transport
-	control   net.Conn
+	transport *Transport
+	control   net.Conn // nil before it is made, like data
 	replies   *textproto.Reader
-	data      net.Conn // nil before connectData
+	data      net.Conn
 
 	ended chan struct{} // closed when the reply to the end of the file has come, or cannot
 	fault error         // why the file is not whole, by that reply
+}
+
+func (s *session) timeout() time.Duration { return cmp.Or(s.transport.Timeout, defaultTimeout) }
+
+// dial makes a connection that ends with the request.
+func (s *session) dial(addr string) (net.Conn, error) {
+	dial := s.transport.DialContext
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.timeout())
+	defer cancel()
+	c, err := dial(ctx, "tcp", addr)
+	if err != nil {
+		return nil, s.cause(err)
+	}
+	return &conn{c, context.AfterFunc(s.ctx, func() { c.Close() })}, nil
+}
+
+type conn struct {
+	net.Conn
+	stop func() bool
+}
+
+func (c *conn) Close() error {
+	c.stop()
+	return c.Conn.Close()
+}
+
+// cause returns why the request ended, if it did, and otherwise err.
+func (s *session) cause(err error) error {
+	if s.ctx.Err() != nil {
+		return context.Cause(s.ctx)
+	}
+	return err
 }
 
 // logIn goes from the greeting to the type of the file (RFC 959 §5.4).
@@ -125,19 +191,21 @@ func (s *session) logIn() error {
 // address than the control connection's: what PASV says there could be any machine that we
 // reach and the server does not (CVE-2020-8284). Active mode would let it connect to us.
 func (s *session) connectData() error {
-	peer, err := netip.ParseAddrPort(s.control.RemoteAddr().String())
-	if err != nil {
-		return harden.Final("the transport's dialer does not tell the address that it connected to: " +
-			"the data connection has to go there")
+	peer := netip.AddrPort{}
+	if at := s.control.RemoteAddr(); at != nil {
+		peer, _ = netip.ParseAddrPort(at.String())
+	}
+	if !peer.IsValid() {
+		return errors.New("ftp: the dialer does not tell the address that it connected to: the data connection has to go there")
 	}
 	port, err := s.passive()
 	if err != nil {
 		return err
 	}
 	if port < 1024 { // of a service, not of one transfer
-		return harden.Final(fmt.Sprintf("FTP data port %d refused: it is below 1024", port))
+		return fmt.Errorf("ftp: data port %d refused: it is below 1024", port)
 	}
-	s.data, err = harden.Dial(s.ctx, s.transport, netip.AddrPortFrom(peer.Addr(), port).String())
+	s.data, err = s.dial(netip.AddrPortFrom(peer.Addr(), port).String())
 	return err
 }
 
@@ -208,25 +276,32 @@ func (r reply) isAbsence() bool {
 	return r.code >= 500 && r.code <= 504 || r.code >= 550 && r.code <= 553
 }
 
-// unexpected returns r as an error. A 4yz may pass. A 5yz would recur, and sites count logins
-// that they refused (RFC 959 §4.2.1).
+// unexpected returns r as an error.
 func (r reply) unexpected() error {
 	if r.err != nil {
 		return r.err
 	}
-	text := fmt.Sprintf("FTP reply %d to %s: %q", r.code, r.to, cut(r.text))
-	if r.code/100 == 4 {
-		return errors.New(text)
-	}
-	return harden.Final(text)
+	return &replyError{r.to, textproto.Error{Code: r.code, Msg: cut(r.text)}}
 }
+
+type replyError struct {
+	to    string
+	reply textproto.Error
+}
+
+func (e *replyError) Error() string {
+	return fmt.Sprintf("ftp: reply %d to %s: %q", e.reply.Code, e.to, e.reply.Msg)
+}
+
+func (e *replyError) Unwrap() error { return &e.reply }
 
 func (s *session) do(command string) reply {
 	s.limitTime()
 	if _, err := io.WriteString(s.control, command+"\r\n"); err != nil {
-		return reply{err: fmt.Errorf("FTP %s was not sent: %w", command, harden.Cause(s.ctx, err))}
+		return reply{err: fmt.Errorf("ftp: %s was not sent: %w", cut(command), s.cause(err))}
 	}
-	return s.reply(command)
+	verb, _, _ := strings.Cut(command, " ")
+	return s.reply(verb)
 }
 
 func (s *session) reply(to string) reply {
@@ -237,22 +312,20 @@ func (s *session) reply(to string) reply {
 func (s *session) receive(to string) reply {
 	// ReadResponse would take "SSH-2.0" for the first of many lines, and wait for the others.
 	if b, err := s.replies.R.Peek(3); err == nil && strings.Trim(string(b), digits) != "" {
-		return reply{err: fmt.Errorf("no FTP reply to %s, but %q", to, b)}
+		return reply{err: fmt.Errorf("ftp: no reply to %s, but %q", to, b)}
 	}
 	code, text, err := s.replies.ReadResponse(0)
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return reply{err: fmt.Errorf("no FTP reply to %s: %w", to, harden.Cause(s.ctx, err))}
+		return reply{err: fmt.Errorf("ftp: no reply to %s: %w", to, s.cause(err))}
 	}
 	return reply{to, code, text, nil}
 }
 
 // limitTime bounds the wait for a reply, as that for the header of a response is bounded.
-func (s *session) limitTime() {
-	s.control.SetDeadline(time.Now().Add(s.transport.ResponseHeaderTimeout))
-}
+func (s *session) limitTime() { s.control.SetDeadline(time.Now().Add(s.timeout())) }
 
 // restOfData is how long the file may go on to come after a reply that says that it will not: what was sent before
 // may be under way.
@@ -261,7 +334,7 @@ const restOfData = time.Second
 // awaitEnd looks at the control connection while the file comes: a server that could not make the data connection
 // says so there, and nothing more (RFC 959 §5.4).
 func (s *session) awaitEnd() {
-	if r := s.receive("the end of " + cmdRetrieve); r.code != 226 && r.code != 250 {
+	if r := s.receive("the end of RETR"); r.code != 226 && r.code != 250 {
 		s.fault = r.unexpected()
 	}
 	close(s.ended)
@@ -281,7 +354,7 @@ func (s *session) Read(p []byte) (int, error) {
 		s.limitTime()
 		<-s.ended
 	default:
-		err = harden.Cause(s.ctx, err)
+		err = s.cause(err)
 	}
 	select {
 	case <-s.ended:
@@ -297,6 +370,9 @@ func (s *session) Close() error {
 	if s.data != nil {
 		s.data.Close()
 	}
+	if s.control == nil {
+		return nil
+	}
 	s.limitTime()
 	io.WriteString(s.control, cmdQuit+"\r\n")
 	return s.control.Close()
@@ -304,15 +380,24 @@ func (s *session) Close() error {
 
 // replyLimit bounds all replies of one connection together.
 type replyLimit struct {
-	harden.LimitedReader
-	lines int
+	r            io.Reader
+	bytes, lines int
 }
 
 func (l *replyLimit) Read(p []byte) (int, error) {
-	if l.lines < 0 {
-		return 0, harden.Final(fmt.Sprintf("more than %d lines of FTP replies were sent", maxReplyLines))
+	if l.bytes <= 0 || l.lines < 0 {
+		return 0, fmt.Errorf("more than %d KiB, or %d lines, of replies were sent", maxReplyBytes>>10, maxReplyLines)
 	}
-	n, err := l.LimitedReader.Read(p)
+	n, err := l.r.Read(p[:min(len(p), l.bytes)])
+	l.bytes -= n
 	l.lines -= bytes.Count(p[:n], []byte("\n"))
 	return n, err
+}
+
+// cut bounds what an error quotes.
+func cut(s string) string {
+	if len(s) > 256 {
+		return strings.ToValidUTF8(s[:256], "") + "…"
+	}
+	return s
 }

@@ -1,16 +1,20 @@
-package fetch_test
+package ftp_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/fetch/ftp"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -264,12 +268,12 @@ var ftpOutcomes = []struct {
 	{"421 in the middle of data that stalls", ftpSite{says: map[string]string{"RETR": "150 here\r\n421 bye\r\n"}, data: stalls(file)}, "disallow", 200, "421 to the end"},
 
 	// It speaks something else.
-	{"HTTP", ftpSite{says: map[string]string{"": "HTTP/1.1 400 Bad Request\r\n\r\n" + hangUp}}, "disallow", 0, "no FTP reply"},
-	{"SSH", ftpSite{says: map[string]string{"": "SSH-2.0-OpenSSH_9.2\r\n"}}, "disallow", 0, "no FTP reply"},
+	{"HTTP", ftpSite{says: map[string]string{"": "HTTP/1.1 400 Bad Request\r\n\r\n" + hangUp}}, "disallow", 0, "no reply to"},
+	{"SSH", ftpSite{says: map[string]string{"": "SSH-2.0-OpenSSH_9.2\r\n"}}, "disallow", 0, "no reply to"},
 	{"550, and no space", ftpSite{says: map[string]string{"RETR": "550\r\n"}}, "disallow", 0, "short response"},
-	{"a signed code", ftpSite{says: map[string]string{"RETR": "+55 no\r\n"}}, "disallow", 0, "no FTP reply"},
+	{"a signed code", ftpSite{says: map[string]string{"RETR": "+55 no\r\n"}}, "disallow", 0, "no reply to"},
 	{"a code that is none", ftpSite{says: map[string]string{"RETR": "950 no\r\n"}}, "disallow", 0, "950"},
-	{"NUL", ftpSite{says: map[string]string{"": "\x00\x00\x00\x00\x1b[2J\r\n"}}, "disallow", 0, "no FTP reply"},
+	{"NUL", ftpSite{says: map[string]string{"": "\x00\x00\x00\x00\x1b[2J\r\n"}}, "disallow", 0, "no reply to"},
 
 	// Where the data is.
 	{"EPSV with garbage", ftpSite{says: map[string]string{"EPSV": "229 ok\r\n"}}, "disallow", 0, "229 to EPSV"},
@@ -307,12 +311,11 @@ func TestFTPOutcomes(t *testing.T) {
 		row := &ftpOutcomes[i]
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			f := fetch.Fetcher{FTP: true, Retries: -1, Timeout: 20 * time.Second}
+			f := fetch.Fetcher{Transport: over(nil), Retries: -1, Timeout: 20 * time.Second}
 			if row.err == "within" {
 				f.Timeout = 500 * time.Millisecond
 			}
-			r, err := f.Fetch(t.Context(), originOf(t, row.site.start(t, "127.0.0.1")), nil)
-			check(t, r, err, row.want)
+			r := fetched(t, &f, row.site.start(t, "127.0.0.1"), row.want)
 			if timedOut := row.err == "within"; !timedOut && r.StatusCode != row.status || row.err != "" && !strings.Contains(fmt.Sprint(r.Err), row.err) {
 				t.Errorf("got status %d, Err %v, want %d and %q", r.StatusCode, r.Err, row.status, row.err)
 			}
@@ -345,7 +348,7 @@ func TestFTPCommands(t *testing.T) {
 		{"no file", &ftpSite{says: map[string]string{"RETR": "550 no\r\n"}}, login + ",RETR robots.txt,QUIT"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := fetch.Fetcher{Dialect: policy.Google, UserAgent: "a\tb", Retries: -1}
+			f := fetch.Fetcher{Transport: over(nil), UserAgent: "a\tb", Retries: -1}
 			if _, err := f.Fetch(t.Context(), originOf(t, c.site.start(t, "127.0.0.1")), nil); err != nil {
 				t.Fatal(err)
 			}
@@ -365,8 +368,8 @@ func TestFTPCommands(t *testing.T) {
 func TestFTPOverIPv6(t *testing.T) {
 	for _, says := range []map[string]string{nil, {"EPSV": "522 no\r\n"}} {
 		s := &ftpSite{says: says}
-		f := fetch.Fetcher{FTP: true, Retries: -1}
-		fetched(t, &f, s.start(t, "::1"), nil, "rules")
+		f := fetch.Fetcher{Transport: over(nil), Retries: -1}
+		fetched(t, &f, s.start(t, "::1"), "rules")
 	}
 }
 
@@ -383,13 +386,13 @@ func TestFTPRetries(t *testing.T) {
 		{"busy", map[string]string{"RETR": "450 busy\r\n"}, 3},
 		{"no reply", map[string]string{"TYPE": hangUp}, 3},
 		{"login refused", map[string]string{"PASS": "530 no\r\n"}, 1},
-		{"no port", map[string]string{"EPSV": "229 ok\r\n"}, 1},
+		{"no port", map[string]string{"EPSV": "229 ok\r\n"}, 3},
 		{"broken off", map[string]string{"end": "426 aborted\r\n"}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := &ftpSite{says: c.says}
-			f := fetch.Fetcher{FTP: true}
+			f := fetch.Fetcher{Transport: over(nil)}
 			if _, err := f.Fetch(t.Context(), originOf(t, s.start(t, "127.0.0.1")), nil); err != nil {
 				t.Fatal(err)
 			}
@@ -402,26 +405,49 @@ func TestFTPRetries(t *testing.T) {
 	}
 }
 
-func TestWhoReadsFTP(t *testing.T) {
-	for d := policy.RFC9309; d <= policy.Original; d++ {
-		for _, told := range []bool{false, true} {
-			f := fetch.Fetcher{Dialect: d, FTP: told}
-			if want := told || d == policy.Google; f.Reads("ftp") != want || f.Reads("FTP") != want {
-				t.Errorf("%v, FTP %v: reads ftp: %v", d, told, f.Reads("ftp"))
-			}
-			if !f.Reads("http") || !f.Reads("HTTPS") || f.Reads("ftps") || f.Reads("") {
-				t.Errorf("%v: other schemes than http, https and ftp are read", d)
-			}
-		}
+const file = "User-agent: *\nDisallow: /private\n"
+
+// over is an http.Transport that speaks FTP over a dialer; nil is that of package net.
+func over(dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
+	t := new(http.Transport)
+	t.RegisterProtocol("ftp", &ftp.Transport{DialContext: dial})
+	return t
+}
+
+func originOf(t testing.TB, raw string) fetch.Origin {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
 	}
-	s := &ftpSite{}
-	origin := originOf(t, s.start(t, "127.0.0.1"))
-	var f fetch.Fetcher
-	r, err := f.Fetch(t.Context(), origin, nil)
-	check(t, r, err, "disallow")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sessions != 0 || !strings.Contains(fmt.Sprint(r.Err), "Fetcher.FTP") {
-		t.Errorf("%v: got %d sessions, Err %v, want none, and that it names Fetcher.FTP", origin, s.sessions, r.Err)
+	o, err := fetch.OriginOf(u)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return o
+}
+
+// verdict says in a word what a Result permits.
+func verdict(r *fetch.Result) string {
+	public, private := r.Policy.Decide("examplebot", "/public"), r.Policy.Decide("examplebot", "/private/x")
+	switch {
+	case public.Allowed && private.Allowed:
+		return "allow"
+	case public.Allowed:
+		return "rules"
+	}
+	return "disallow"
+}
+
+// fetched is what f makes of the robots.txt for a URL.
+func fetched(t *testing.T, f *fetch.Fetcher, url, want string) *fetch.Result {
+	t.Helper()
+	r, err := f.Fetch(t.Context(), originOf(t, url), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := verdict(r); got != want || (r.Err != nil) != (want == "disallow") {
+		t.Errorf("got verdict %s, want %s (status %d, Err %v)", got, want, r.StatusCode, r.Err)
+	}
+	return r
 }
