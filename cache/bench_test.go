@@ -17,7 +17,7 @@ func BenchmarkGet(b *testing.B) {
 		src, origins := &cache.Source{Load: s.load}, make([]fetch.Origin, n)
 		for i := range origins {
 			origins[i] = origin(b, fmt.Sprintf("https://www%d.example.com", i))
-			if _, err := c.Get(b.Context(), origins[i], src); err != nil {
+			if _, _, err := c.Get(b.Context(), origins[i], src); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -25,7 +25,7 @@ func BenchmarkGet(b *testing.B) {
 			b.Run(fmt.Sprintf("origins=%d/goroutines=%d", n, goroutines), func(b *testing.B) {
 				b.ReportAllocs()
 				each(b, goroutines, func(i int) {
-					if r, err := c.Get(b.Context(), origins[i%n], src); err != nil || r.Err != nil {
+					if r, _, err := c.Get(b.Context(), origins[i%n], src); err != nil || r.Err != nil {
 						b.Error(err)
 					}
 				})

@@ -55,60 +55,20 @@ func TestKeepBodyKeepsTheFile(t *testing.T) {
 	})
 }
 
-// Without KeepBody, a Store that has lost a file gets the rules again, which are no file. With it, it gets the file.
-func TestKeepBodyGivesAFileBackToAStoreThatLostIt(t *testing.T) {
-	for _, keep := range []bool{true, false} {
+// Whether an answer looks like that of a wall is kept, in memory and in a Store.
+func TestThatAnAnswerIsAWallIsKept(t *testing.T) {
+	for _, wall := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			store, s := new(memStore), &site{serve: inTurn(rules("/private", "ETag", `"v1"`, "Cache-Control", "max-age=60"), down())}
-			c := &cache.Cache{KeepBody: keep, Store: store, NoRefresh: true}
-			get(t, c, s, "https://a.example")
-			synctest.Wait()
-			store.lose("RGC4 https://a.example")
-			time.Sleep(2 * time.Minute)
-			get(t, c, s, "https://a.example") // an outage, which is put with what is known
-			closeCache(t, c)
-
-			asked := false
-			s = &site{serve: func(_ int, prev *fetch.Result) *fetch.Result {
-				if asked = true; (prev != nil) != keep {
-					t.Errorf("validated: %t, want %t: what a 304 renews has to have its file", prev != nil, keep)
-				}
-				return rules("/private")
-			}}
-			c = &cache.Cache{KeepBody: true, Store: store, NoRefresh: true}
-			if r := get(t, c, s, "https://a.example"); keep {
-				wantFile(t, "from the Store", r, "/private")
-			} else if r.Body != nil || r.Policy.Decide("x", "/private").Allowed {
-				t.Errorf("of rules that a policy has written down: %s with body %q, want rules and no file", brief(r), r.Body)
-			}
-			time.Sleep(time.Hour)
-			get(t, c, s, "https://a.example")
-			synctest.Wait()
-			if wantFile(t, "after the outage", get(t, c, s, "https://a.example"), "/private"); !asked {
-				t.Error("the site was not asked again")
-			}
-			closeCache(t, c)
-		})
-	}
-}
-
-// What Wall looks for is kept, with and without the file, so that it says the same of what a Cache or a Store keeps.
-func TestWhatAWallIsKnownByIsKept(t *testing.T) {
-	page := (&fetch.Result{StatusCode: 200, Body: []byte("<html>"), Time: time.Now()}).In(policy.RFC9309)
-	for _, keep := range []bool{true, false} {
-		for _, r := range []*fetch.Result{
-			rules("/x", "Cf-Mitigated", "challenge"), rules("/x", "X-Amzn-Waf-Action", "captcha"),
-			rules("/x", "X-Vercel-Mitigated", "deny"), unavailable(403), page,
-		} {
-			store := new(memStore)
-			for _, s := range []*site{{serve: always(r)}, {serve: always(down())}} {
-				c := &cache.Cache{KeepBody: keep, Store: store, Logger: quiet}
-				if got := get(t, c, s, "https://a.example"); got.Wall() == "" || got.Wall() != r.Wall() {
-					t.Errorf("a wall is known by %q, and when it is kept by %q", r.Wall(), got.Wall())
+			store, answer := new(memStore), rules("/x")
+			answer.Wall = wall
+			for _, s := range []*site{{serve: always(answer)}, {serve: always(down())}} {
+				c := &cache.Cache{Store: store, Logger: quiet}
+				if got := get(t, c, s, "https://a.example"); got.Wall != wall {
+					t.Errorf("a wall: %t, and when it is kept %t", wall, got.Wall)
 				}
 				closeCache(t, c)
 			}
-		}
+		})
 	}
 }
 

@@ -8,19 +8,18 @@
 // seconds, then less and less often. The same holds after an answer whose status is of the moment
 // (see [Cache]).
 //
-// A hit takes no lock and allocates nothing. Results in use are fetched again behind their
-// callers, before they expire: no caller waits for that. Each origin has its own moment for
-// it, a little earlier or later, and so they do not expire together.
+// Results in use are fetched again behind their callers, before they expire: no caller waits for that.
+// Each origin has its own moment for it, a little earlier or later, and so they do not expire together.
 //
-// An answer that varies by User-Agent holds only for callers with that User-Agent. For them it
-// takes precedence over an answer for all. Sources of different fetch.Kinds share no answers.
+// What is kept is kept for an origin and its reader (see Source.Reader): no crawler is answered with what another one
+// was told. Two crawlers over one Cache read each file once each.
 //
 // Behind the memory there can be a Store, for a restart that starts warm or for several processes.
-// A Store adds at most 2 seconds to a call (with locks, at a time; see Cache.StoreTimeout). Whether it has rules that it
-// cannot give is not taken for "none": a status of the moment permits nothing then, and the Store is asked again within
-// five seconds. Rules with no-store leave a mark there, without the file. Writes happen in the background, and are not repeated: what could not be
-// written is written with its next refresh, and once more at Close. A Store that fails is bypassed until it
-// recovers. Package boltstore keeps a file, for one process.
+// "There is no copy" and "it is not known whether there is one" are two things: after a Store that failed, was late or
+// gave a damaged value, a status of the moment permits nothing, and the Store is asked again within
+// five seconds. Rules with no-store leave a mark there, without the file. Writes happen in the background. Rules that
+// could not be written are owed to the Store as a mark, once it takes values again or at Close. A Store that fails is
+// bypassed until it recovers.
 //
 // Processes that share a Store with locks, such as that of package redisstore, fetch each
 // robots.txt once for all of them. While another process fetches, a miss may wait up to 15
@@ -31,7 +30,6 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,10 +37,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/robotsgate/robotsgate/cache/internal/backing"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -56,13 +52,11 @@ import (
 // Retry-After, at most 24 hours. If it states none, the effect lasts 5 minutes, doubling to an hour.
 // It never lasts less than MinTTL, and no Store gets it.
 type Cache struct {
-	// Size bounds the number of origins in memory. The origin that has not been asked for
-	// the longest gives way. If zero, 50,000. If negative, there is none.
-	Size int
+	// MaxOrigins bounds the number of origins in memory; one counts for each reader and dialect. The one that has not
+	// been asked for the longest gives way. If zero, 50,000. If negative, there is none.
+	MaxOrigins int
 
-	// MaxBytes bounds the memory that they take, by an estimate within 20 % of the heap. No origin
-	// takes more than 2 MiB (2.5 MiB with KeepBody), or has more than 256 results, all User-Agents
-	// and dialects together: the result that has been unused the longest gives way. A result that would
+	// MaxBytes bounds the memory that they take, by an estimate within 20 % of the heap. A result that would
 	// not fit by itself is not kept. If zero, 64 MiB. If negative, there is none.
 	MaxBytes int64
 
@@ -75,15 +69,6 @@ type Cache struct {
 	// moment. A 401 or 403 holds for an hour at most. If zero, 24 hours, the most that RFC 9309 §2.4
 	// recommends. If negative, there is none.
 	MaxTTL time.Duration
-
-	// DefaultTTL is the lifetime of a result whose header states none. If zero, 24 hours. If
-	// negative, there is none: MinTTL counts.
-	DefaultTTL time.Duration
-
-	// MaxStale is how long past its lifetime a copy is kept for an outage. A stale-if-error
-	// of the origin (RFC 5861 §4) can lengthen it, to 30 days at most. GoogleLadder has its
-	// own rule. If zero, 30 days. If negative, there is none.
-	MaxStale time.Duration
 
 	// MinRetry is the time between a failure and the next attempt to fetch. It doubles with each
 	// further failure, up to an hour, or to MinRetry if that is longer, ± 20 %. A longer
@@ -102,129 +87,163 @@ type Cache struct {
 	// a Result has its Body then, after a 304 too, and Content-Type and Retry-After in its Header.
 	// MaxBytes counts both. If false, memory has rules alone, which take far less than with their file.
 	//
-	// A Store gets the file in either case, and these two fields with KeepBody only. A Result may
-	// have rules and no Body: if Load gave none, or if a Cache without KeepBody wrote again what the
-	// Store had lost. The next fetch then asks for the whole file.
+	// A Store gets the file in either case, and these two fields with KeepBody only.
 	KeepBody bool
 
 	// Store is a second level behind the memory. If nil, there is none.
 	Store Store
 
-	// StoreTimeout bounds what the Store may cost a caller whose origin is not in memory, all calls
-	// together. A call that takes longer is a failure of the Store, and robots.txt is fetched. If
-	// too many values wait to be written, the caller waits for what is left of this time. Set more
-	// if you would rather wait for the Store than ask a site twice. If zero, 2 seconds: a machine that is busy must
-	// not make a crawler ask a site twice. If negative, there is none.
-	//
-	// With a Locker, the time starts again if the Store has answered any caller meanwhile: it is then
-	// slow, not dead. It also starts again if this process noticed its end late, by more than an eighth of
-	// StoreTimeout: then the process was slow, not the Store. All of that takes 15 seconds at most, or StoreTimeout if
-	// that is longer.
+	// StoreTimeout bounds one call of the Store that a caller waits for. A call that takes longer is a failure of the
+	// Store, and robots.txt is fetched. Set more if you would rather wait for the Store than ask a site twice. If zero,
+	// 2 seconds: a machine that is busy must not make a crawler ask a site twice. If negative, there is none.
 	StoreTimeout time.Duration
 
 	// Logger is told when a Store fails and when it works again. Stats counts the failures.
 	// If nil, slog.Default.
 	Logger *slog.Logger
 
-	once     sync.Once // sets up what follows
-	terms    terms
-	clock    stopwatch
-	patience time.Duration    // StoreTimeout
-	backing  *backing.Backing // nil: no Store
-	draws    atomic.Uint64
-	noSpread bool // for tests that count seconds
+	once    sync.Once // sets up what follows
+	terms   terms
+	start   time.Time // entry.look counts from
+	backing *backing  // nil: no Store
 
-	closing chan struct{} // holds one element while Close runs
-	flights flights
-	memory  memory
+	closing chan struct{}      // holds one element while Shutdown runs
+	ctx     context.Context    // of all flights
+	end     context.CancelFunc // ends it
+	running tasks              // flights, and what they leave to be written
+
+	mu       sync.Mutex // guards what follows; nothing of others is called under it
+	memory   memory
+	flights  map[key]*flight
+	renewals int // flights that began behind their callers
 }
 
 // ErrClosed is what Get returns after Close.
 var ErrClosed = errors.New("cache: Get after Close")
 
-// Get returns the result that holds for the origin o: from memory, from the Store, or from
-// src. It waits no longer than ctx. The result is kept for all callers, unless it is a
-// proxy's 407. The error is ctx.Err(), ErrClosed, or one of Load that wraps fetch.ErrSign; what
-// goes wrong with the origin is a Result with Err set. After a fetch.ErrBusy nothing is kept, and five seconds later Load
-// is called again for the callers who still wait.
+// Get returns the result that holds for the origin o, from memory, from the Store, or from
+// src, and until when it does. An origin that has failed is asked again then, unless a copy still holds for longer. If
+// that time has passed, the result is for this call only.
+//
+// It waits no longer than ctx. The error is ctx.Err(), ErrClosed, or that of Load. After an error of Load the last copy
+// is returned without one, if it would serve in an outage; Load is called again five seconds later. What
+// goes wrong with the origin is a Result with Err set.
 //
 // With LastGood, if the last copy would serve in an outage, Get waits 3 seconds at most for a newer
 // one, even if the copy says must-revalidate. Then it returns the copy. The Load goes on,
 // and until it is done all callers get the copy at once.
 //
-// With a ctx that has ended, Get returns what holds at present, and ctx.Err() if there is
-// nothing that may be used before it is fetched.
+// With a ctx that has ended, Get returns what holds at present. If there is nothing that may be used before it is
+// fetched, Get starts that, and returns ctx.Err().
 //
 // The Result is shared and must not be modified. Unless KeepBody is set, its Body is nil, and its
-// Header has only the fields that this package needs (validators, dates, Cache-Control, Vary) or
-// that fetch.Result.Wall looks for. Its Err has the text of the original error but
-// wraps nothing.
-func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (*fetch.Result, error) {
+// Header has only the fields that this package needs (validators, dates, Cache-Control, Vary). Its Err has the text of
+// the original error but wraps nothing.
+func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (r *fetch.Result, until time.Time, err error) {
 	c.once.Do(c.init)
-	all := c.memory.lookup(o, src)
-	e := all
-	if e == nil || e.is(apart) {
-		e = c.memory.own(o, src, all)
+	k, passed := key{o, src.Reader, src.Dialect}, time.Since(c.start)
+	c.mu.Lock()
+	e, ok := c.memory.recent.Get(k)
+	if ok && passed < e.look {
+		r, until = e.result, e.until
+		c.mu.Unlock()
+		return r, until, nil
 	}
-	if e != nil && c.clock.now() < time.Duration(e.until.Load()) {
-		c.memory.used(e)
-		return e.result.Load(), nil
+	r, until, f := c.look(k, e, src)
+	c.mu.Unlock()
+	switch {
+	case r != nil:
+		return r, until, nil
+	case f == nil:
+		return nil, time.Time{}, ErrClosed
 	}
+	return c.wait(ctx, k, f)
+}
+
+// look answers from an entry whose time may be up, and sends for something newer if it is. If that has to be waited
+// for, it returns the flight; nil: the Cache is closed. c.mu is held.
+func (c *Cache) look(k key, e *entry, src *Source) (r *fetch.Result, until time.Time, f *flight) {
 	now := time.Now()
+	if c.ctx.Err() != nil {
+		return nil, time.Time{}, nil
+	}
 	if e == nil {
-		return c.wait(ctx, src.place(o), all.seen(), now, src)
+		return nil, time.Time{}, c.fly(k, nil, now, src, false)
 	}
-	return c.look(ctx, e, now, src)
-}
-
-// look answers from an entry whose time may be up, and sends for something newer if it is.
-func (c *Cache) look(ctx context.Context, e *entry, now time.Time, src *Source) (*fetch.Result, error) {
-	s := e.state.Load()
-	r, period, due := c.terms.at(s, now)
-	if due == awaited {
-		if r = c.terms.bridge(s, now); r == nil || !c.flights.isOverdue(e.place(), now) {
-			return c.wait(ctx, e.place(), s, now, src)
+	switch c.hold(e, now) {
+	case awaited:
+		if f = c.flights[k]; f != nil && now.Sub(f.began) >= maxBridged && c.terms.bridge(e.state, now) != nil {
+			return e.state.answer, c.terms.until(e.state, now), nil
 		}
-		c.memory.extend(e, s, r, c.clock.at(now)+min(time.Second, s.kept-s.age(now)))
-		return r, nil
+		return nil, time.Time{}, c.fly(k, e.state, now, src, false)
+	case inBackground:
+		// An origin that hangs, and is asked for again and again, must not take the places of others.
+		if c.renewals < maxRenewals {
+			c.fly(k, e.state, now, src, true)
+		}
 	}
-	c.memory.extend(e, s, r, c.until(s, now, period, due))
-	if due == inBackground {
-		c.renew(e, s, now, src)
-	}
-	return r, nil
+	return e.result, e.until, nil
 }
 
-// until is when to look at an entry again: soon, while a refresh may be under way or an
-// outage may enter its next stage.
-func (c *Cache) until(s *state, now time.Time, period time.Duration, due refresh) time.Duration {
-	if due != notDue || s.failure != nil {
+// hold has an entry answer with what holds now. Its state is looked at again at least once a minute, for the wall clock
+// may be set, and sooner while a refresh may be under way or an outage may enter its next stage. c.mu is held.
+func (c *Cache) hold(e *entry, now time.Time) refresh {
+	r, period, due := c.terms.at(e.state, now)
+	switch {
+	case due == awaited:
+		period = 0
+	case due == inBackground || e.state.failure != nil:
 		period = min(period, time.Second)
+	default:
+		period = min(period, time.Minute)
 	}
-	return c.clock.at(now) + period
+	e.result, e.until, e.look = r, c.terms.until(e.state, now), now.Sub(c.start)+period
+	return due
+}
+
+// publish makes a state that of its key, and returns what is known now, fresh or not, and until when.
+func (c *Cache) publish(k key, s *state, now time.Time) (*fetch.Result, time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.memory.put(k, s); e != nil {
+		c.hold(e, now)
+	}
+	return c.terms.newest(s, now), c.terms.until(s, now)
 }
 
 func (c *Cache) init() {
-	c.clock.start = time.Now()
-	c.draws.Store(rand.Uint64())
-	c.terms = terms{
+	c.start = time.Now()
+	c.terms.init(c)
+	c.memory.init(orDefault(c.MaxOrigins, defaultOrigins, math.MaxInt), orDefault(c.MaxBytes, defaultMaxBytes, math.MaxInt64))
+	c.closing = make(chan struct{}, 1)
+	c.ctx, c.end = context.WithCancel(context.Background())
+	c.flights = make(map[key]*flight)
+	if c.Store != nil {
+		log := c.Logger
+		if log == nil {
+			log = slog.Default()
+		}
+		c.backing = new(backing)
+		c.backing.init(c.Store, orDefault(c.StoreTimeout, storeTimeout, flightTimeout), log, &c.running)
+	}
+}
+
+func (t *terms) init(c *Cache) {
+	draw := t.draw // of a test
+	*t = terms{
 		minTTL:     orDefault(c.MinTTL, defaultMinTTL, 0),
 		maxTTL:     orDefault(c.MaxTTL, defaultTTL, century),
-		defaultTTL: orDefault(c.DefaultTTL, defaultTTL, 0),
-		maxStale:   orDefault(c.MaxStale, defaultMaxStale, 0),
+		defaultTTL: defaultTTL,
+		maxStale:   defaultMaxStale,
 		minRetry:   orDefault(c.MinRetry, defaultMinRetry, 0),
 		outage:     c.Outage,
 		noRefresh:  c.NoRefresh,
 		keepBody:   c.KeepBody,
+		draw:       draw,
 	}
-	c.terms.maxRetry = max(c.terms.minRetry, maxRetry)
-	c.memory.stored = c.Store != nil
-	c.memory.init(orDefault(c.Size, defaultSize, math.MaxInt), orDefault(c.MaxBytes, defaultMaxBytes, math.MaxInt64))
-	c.closing = make(chan struct{}, 1)
-	c.flights.init()
-	c.patience = orDefault(c.StoreTimeout, storeTimeout, flightTimeout)
-	if c.Store != nil {
-		c.backing = backing.New(c.Store, ErrMiss, c.patience, c.Logger)
+	t.maxRetry = max(t.minRetry, maxRetry)
+	if draw == nil {
+		t.draw = func(lo, hi float64) float64 { return lo + (hi-lo)*rand.Float64() }
 	}
 }
 
@@ -245,57 +264,21 @@ func orDefault[T int | int64 | time.Duration](v, zero, none T) T {
 	return v
 }
 
-// draw returns a number in [lo, hi). The draws follow a Weyl sequence (multiples of the
-// golden ratio modulo 1, from a random start): unlike random numbers, any run of them
-// is spread evenly, so a thousand origins met at one moment cannot crowd by bad luck.
-func (c *Cache) draw(lo, hi float64) float64 {
-	if c.noSpread {
-		return 1
-	}
-	const golden = 0x9E3779B97F4A7C15 // 2^64 / φ
-	return lo + (hi-lo)*float64(c.draws.Add(golden)>>11)/(1<<53)
-}
-
-// Until returns the time until which the result in memory for o and src holds. An origin that
-// has failed is asked again then, unless a copy still holds for longer. The time is not in
-// the past: a result whose time is over holds no longer than now. If memory has no result,
-// Until returns the zero Time.
-func (c *Cache) Until(o fetch.Origin, src *Source) time.Time {
-	c.once.Do(c.init)
-	e := c.memory.own(o, src, c.memory.lookup(o, src))
-	if e == nil {
-		return time.Time{}
-	}
-	now := time.Now()
-	if left := time.Duration(e.ends.Load()) - c.clock.at(now); left > 0 {
-		return now.Add(left) // nearly always: the state is mostly in no cache of the processor, see entry
-	}
-	return c.terms.until(e.state.Load(), now)
-}
-
-// Close is Shutdown for five seconds at most, with its error. Without a Store it waits for nothing, and
-// returns nil.
+// Close is Shutdown for five seconds at most, with its error.
 func (c *Cache) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	if c.Store != nil {
-		return c.Shutdown(ctx)
-	}
-	cancel()
-	_ = c.Shutdown(ctx) // a Load that still runs is kept nowhere
-	return nil
+	return c.Shutdown(ctx)
 }
 
 // closeTimeout is what a Store has to take what it has not yet got: as long as one Put.
 const closeTimeout = 5 * time.Second
 
-// Shutdown ends all fetches, forgets everything in memory, and makes Get return ErrClosed. It
-// tries once to write each value that the Store has not yet got. If the Store then has all
-// of them and is an io.Closer, Shutdown closes it. It also waits for each Load to end. It
-// waits no longer than ctx.
+// Shutdown ends all fetches, forgets everything in memory, and makes Get return ErrClosed. It waits for each Load to
+// end and for what is being written, and writes the marks that the Store is owed. If the Store then has all
+// of them and is an io.Closer, Shutdown closes it. It waits no longer than ctx for all but that.
 //
-// The error says what is left: a Load that still runs, whose answer will not be kept; values
-// that the Store did not take; a Store that is not closed yet. Shutdown may then be called
+// The error says what is left: a Load that still runs, or marks that the Store did not take. Shutdown may then be called
 // again, and goes on with what is left. What is left after the last call is lost. If Shutdown
 // returns nil, no call of a Load or of the Store is under way.
 //
@@ -314,35 +297,79 @@ func (c *Cache) Shutdown(ctx context.Context) error {
 		}
 	}
 	defer func() { <-c.closing }()
-	c.flights.end()
+	c.mu.Lock()
+	c.end()
 	c.memory.clear()
-	left := c.flights.wait(ctx, func() int { return len(c.flights.running) }) // what they bring is to be written, too
-	var lost error
-	switch {
-	case c.backing == nil:
-	case left != nil: // they may still use the Store
-		lost = c.backing.Flush(ctx)
-	default:
-		lost = c.backing.Close(ctx)
+	c.mu.Unlock()
+	left := c.running.wait(ctx)
+	if c.backing == nil {
+		return left
 	}
-	return errors.Join(lost, cmp.Or(left, c.flights.wait(ctx, func() int { return c.flights.loads })))
+	lost := c.backing.pay(ctx)
+	if left != nil || lost != nil {
+		return errors.Join(lost, left)
+	}
+	return c.backing.closed()
+}
+
+// tasks are goroutines that are waited for. Once they are none after Close, none begins.
+type tasks struct {
+	mu   sync.Mutex // guards what follows
+	n    int
+	none chan struct{} // closed when n is zero again
+}
+
+func (t *tasks) Go(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n++; t.n == 1 {
+		t.none = make(chan struct{})
+	}
+	go func() {
+		defer t.end()
+		f()
+	}()
+}
+
+func (t *tasks) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n--; t.n == 0 {
+		close(t.none)
+	}
+}
+
+// wait waits for all of them, no longer than ctx.
+func (t *tasks) wait(ctx context.Context) error {
+	t.mu.Lock()
+	n, none := t.n, t.none
+	t.mu.Unlock()
+	if n == 0 {
+		return nil
+	}
+	select {
+	case <-none:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("cache: %d files are still being read or written: %w", n, ctx.Err())
+	}
 }
 
 // Stats is a snapshot of the counters of a Cache.
 type Stats struct {
-	Origins     int    // in memory
+	Origins     int    // in memory; one for each reader and dialect
 	Bytes       int64  // that they take there, as counted against MaxBytes
 	StoreErrors uint64 // calls of the Store that failed or took too long
-	StoreDrops  uint64 // values given up, because too many waited to be written: 1,024, or 32 MiB
 }
 
 // Stats returns a snapshot.
-func (c *Cache) Stats() Stats {
+func (c *Cache) Stats() (s Stats) {
 	c.once.Do(c.init)
-	var s Stats
 	if c.backing != nil {
-		s.StoreErrors, s.StoreDrops = c.backing.Failures(), c.backing.Drops()
+		s.StoreErrors = c.backing.failures()
 	}
-	s.Origins, s.Bytes = c.memory.size()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.Origins, s.Bytes = c.memory.recent.Len(), c.memory.bytes
 	return s
 }

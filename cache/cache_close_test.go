@@ -72,11 +72,8 @@ func TestCloseClosesTheStoreOnce(t *testing.T) {
 		again string // error of a second Close, when what is left had time to end
 	}{
 		{"all is well", &closingStore{}, "", 1, ""},
-		{"a value is not taken", &closingStore{memStore: memStore{before: inCall("Put", func() error { return full })}}, "1 value is not in the store: the disk is full", 0, ""},
-		{"a call goes on", &closingStore{memStore: memStore{before: inCall("Get", func() error { time.Sleep(5 * time.Second); return nil })}}, "the store is not closed yet: context deadline exceeded", 0, ""},
+		{"a value is not taken", &closingStore{memStore: memStore{before: inCall("Put", func() error { return full })}}, "marks of 1 origins are not in the store: the disk is full", 0, ""},
 		{"its Close fails", &closingStore{end: func() error { return full }}, "the disk is full", 1, "the disk is full"},
-		{"its Close takes long", &closingStore{end: func() error { time.Sleep(5 * time.Second); return nil }}, "the store is not closed yet: context deadline exceeded", 1, ""},
-		{"its Close panics", &closingStore{end: func() error { panic("oh") }}, "the store panicked: oh", 1, "the store panicked: oh"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -118,32 +115,6 @@ func inCall(name string, f func() error) func(context.Context, string) error {
 	}
 }
 
-// A flight that Close has ended may still use the Store, and gives back the lock that it gets:
-// the Store is closed by the Close that sees the flight end.
-func TestCloseLeavesAStoreInUseOpen(t *testing.T) {
-	for _, call := range []string{"Get", "Lock"} {
-		t.Run(call, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := new(closingStore)
-				store.before = inCall(call, func() error { time.Sleep(time.Minute); return nil })
-				c := &cache.Cache{Store: store, StoreTimeout: 10 * time.Minute}
-				src := &cache.Source{Load: (&site{serve: always(rules("/private"))}).load}
-				go c.Get(t.Context(), origin(t, "https://a.example"), src)
-				synctest.Wait()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				if err := c.Shutdown(ctx); err == nil || store.closed.Load() != 0 {
-					t.Errorf("Close: %v; the Store was closed %d times, want it in use", err, store.closed.Load())
-				}
-				time.Sleep(10 * time.Minute)
-				if err := c.Shutdown(t.Context()); err != nil || store.closed.Load() != 1 || store.misused.Load() {
-					t.Errorf("Close: %v; the Store was closed %d times, want it closed once, when not in use", err, store.closed.Load())
-				}
-			})
-		})
-	}
-}
-
 // A Close without any time closes no Store that is still given a lock back.
 func TestALockIsGivenBackBeforeTheStoreIsClosed(t *testing.T) {
 	for _, answer := range []*fetch.Result{rules("/private"), unavailable(429)} {
@@ -163,27 +134,6 @@ func TestALockIsGivenBackBeforeTheStoreIsClosed(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A load that hangs is no reason to leave the Store open: its answer is kept nowhere.
-func TestCloseClosesTheStoreBeforeALoadEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := new(closingStore)
-		c := &cache.Cache{Store: store}
-		go c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{
-			Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
-				time.Sleep(time.Hour)
-				return rules("/private"), nil
-			},
-		})
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := c.Shutdown(ctx); err == nil || store.closed.Load() != 1 || store.misused.Load() {
-			t.Errorf("Close: %v; the Store was closed %d times, want an error about the load, and the Store closed", err, store.closed.Load())
-		}
-		time.Sleep(time.Hour)
-	})
 }
 
 // Several Caches can share a Store if its Close is hidden from all but the last.
@@ -238,38 +188,26 @@ func TestCloseWaitsForTheLocksToBeGivenBack(t *testing.T) {
 	}
 }
 
-// Close waits for no load, and for the Store no longer than it may take.
-func TestCloseWaitsForTheStoreAlone(t *testing.T) {
-	full := errors.New("the disk is full")
-	for _, tt := range []struct {
-		name  string
-		store cache.Store
+// Close waits for the Store no longer than it may take.
+func TestCloseWaitsFiveSecondsAtMost(t *testing.T) {
+	for name, tt := range map[string]struct {
+		store *closingStore
 		took  time.Duration
 		err   string
 	}{
-		{"no Store", nil, 0, ""}, // though a load hangs
-		{"a Store", new(closingStore), 100 * time.Millisecond, ""},
-		{"a Store that takes nothing", &closingStore{memStore: memStore{before: inCall("Put", func() error { return full })}}, 100 * time.Millisecond, "the disk is full"},
-		{"a Store that hangs", &closingStore{memStore: memStore{before: inCall("Put", func() error { time.Sleep(time.Hour); return nil })}}, 5 * time.Second, "is not in the store"},
+		"a Store":                    {new(closingStore), 100 * time.Millisecond, ""},
+		"a Store that takes nothing": {&closingStore{memStore: memStore{before: on("Put", fails)}}, 100 * time.Millisecond, "no connection"},
+		"a Store that hangs":         {&closingStore{memStore: memStore{before: on("Put", late)}}, 5 * time.Second, "not in the store"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := &cache.Cache{Store: tt.store, Logger: quiet}
-				get(t, c, &site{serve: always(rules("/private"))}, "https://b.example")
-				if tt.store == nil {
-					go c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
-						time.Sleep(time.Hour)
-						return rules("/"), nil
-					}})
-					synctest.Wait()
-				}
-				start := time.Now()
-				err := c.Close()
-				if took := time.Since(start); took > tt.took || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
-					t.Errorf("%v after %v", err, took)
-				}
-				time.Sleep(2 * time.Hour)
-			})
+		synctest.Test(t, func(t *testing.T) {
+			c := &cache.Cache{Store: tt.store, Logger: quiet}
+			get(t, c, &site{serve: always(rules("/private"))}, "https://b.example")
+			start := time.Now()
+			err := c.Close()
+			if took := time.Since(start); took > tt.took || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%s: %v after %v", name, err, took)
+			}
+			time.Sleep(2 * time.Hour)
 		})
 	}
 }
@@ -281,7 +219,7 @@ func TestGetAfterCloseLeavesTheStoreAlone(t *testing.T) {
 		get(t, c, s, "https://a.example")
 		closeCache(t, c)
 		start := time.Now()
-		_, err := c.Get(t.Context(), origin(t, "https://b.example"), &cache.Source{Load: s.load})
+		_, _, err := c.Get(t.Context(), origin(t, "https://b.example"), &cache.Source{Load: s.load})
 		if took := time.Since(start); err != cache.ErrClosed || took != 0 {
 			t.Errorf("got %v after %v, want %v at once", err, took, cache.ErrClosed)
 		}

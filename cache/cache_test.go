@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,7 +72,7 @@ func brief(r *fetch.Result) string {
 
 // sourceOf is what a Fetcher brings.
 func sourceOf(f *fetch.Fetcher) *cache.Source {
-	return &cache.Source{Load: f.Fetch, UserAgent: f.UserAgent, Dialect: f.Dialect, Kind: f.Kind()}
+	return &cache.Source{Load: f.Fetch, Reader: f.Reader(), Dialect: f.Dialect}
 }
 
 func (s *site) count() int {
@@ -102,6 +101,14 @@ func header(fields ...string) http.Header {
 		h.Add(fields[i], fields[i+1])
 	}
 	return h
+}
+
+// causeOf is the cause that a failure states.
+func causeOf(err error) string {
+	if f, ok := errors.AsType[*fetch.Failure](err); ok {
+		return f.Cause
+	}
+	return ""
 }
 
 func always(r *fetch.Result) func(int, *fetch.Result) *fetch.Result {
@@ -146,62 +153,139 @@ func TestACallerWhoLeavesFailsNoOther(t *testing.T) {
 		defer cancel()
 		var left sync.WaitGroup
 		left.Go(func() {
-			if r, err := c.Get(ctx, o, &cache.Source{Load: s.load}); err != context.DeadlineExceeded || r != nil {
+			if r, _, err := c.Get(ctx, o, &cache.Source{Load: s.load}); err != context.DeadlineExceeded || r != nil {
 				t.Errorf("the leader got %v, %v, want the error of its context", r, err)
 			}
 		})
 		synctest.Wait()
-		r, err := c.Get(t.Context(), o, &cache.Source{Load: s.load})
+		r, _, err := c.Get(t.Context(), o, &cache.Source{Load: s.load})
 		if err != nil || r.Err != nil {
 			t.Errorf("the follower got %v, %v", r, err)
 		}
 		left.Wait()
-		if _, err := c.Get(t.Context(), o, &cache.Source{Load: s.load}); err != nil || s.count() != 1 {
+		if _, _, err := c.Get(t.Context(), o, &cache.Source{Load: s.load}); err != nil || s.count() != 1 {
 			t.Errorf("afterwards: %v and %d fetches, want 1", err, s.count())
-		}
-		if _, err := c.Get(ctx, origin(t, "https://b.example"), &cache.Source{Load: s.load}); err != context.DeadlineExceeded || s.count() != 1 {
-			t.Errorf("a caller who is gone already: %v and %d fetches, want none for it", err, s.count())
 		}
 	})
 }
 
-func TestALoadThatMisbehavesIsUnreachable(t *testing.T) {
-	for name, load := range map[string]func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error){
-		"is nil":          nil,
-		"panics":          func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { panic("boom") },
-		"panics with nil": func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { panic(error(nil)) },
-		"exits": func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
-			runtime.Goexit()
-			return nil, nil
-		},
-		"returns nothing":   func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return nil, nil },
-		"returns no policy": func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return &fetch.Result{}, nil },
-		"returns an error":  func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return nil, errDown },
-		"heeds its deadline": func(ctx context.Context, _ fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		},
-		"ignores its deadline": func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
-			time.Sleep(time.Hour)
-			return rules("/"), nil
-		},
+// A stranger's bytes may make a fetch panic: a failure with a pause. What does not heed its deadline is not ours.
+func TestAPanicOfAFetchIsAFailureWithAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, loads := new(cache.Cache).WithoutSpread(), 0
+		src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+			loads++
+			panic("boom")
+		}}
+		for range 2 {
+			r := ask(t, c, src, "https://a.example")
+			if r.Policy.Decide("examplebot", "/").Reason != policy.ReasonUnreachable || !strings.Contains(r.Err.Error(), "boom") {
+				t.Errorf("got %s, want an unreachable result", brief(r))
+			}
+			time.Sleep(29 * time.Second)
+		}
+		if ask(t, c, src, "https://a.example"); loads != 2 {
+			t.Errorf("%d loads in 58 seconds, want 2", loads)
+		}
+		closeCache(t, c)
+	})
+}
+
+// An error of Load goes to all who wait, as it is, and nothing is kept of it. A copy that would serve in an outage does.
+func TestAnErrorOfLoadGoesToAllWhoWait(t *testing.T) {
+	turn := errors.New("no turn before noon")
+	for _, tt := range []struct {
+		name   string
+		outage cache.Outage
+		first  *fetch.Result
+		copied bool
+	}{
+		{"nothing known", cache.LastGood, nil, false},
+		{"a copy", cache.LastGood, rules("/private", "Cache-Control", "max-age=60"), true},
+		{"a copy, strictly", cache.Strict, rules("/private", "Cache-Control", "max-age=60"), false},
+		{"no file", cache.LastGood, unavailable(404, "Cache-Control", "max-age=60"), false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c, start := new(cache.Cache), time.Now()
-				r, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: load})
-				if err != nil || r.Err == nil || r.Policy.Decide("examplebot", "/").Reason != policy.ReasonUnreachable {
-					t.Errorf("got %s, %v, want an unreachable result", brief(r), err)
-				} else if says := "Source.Load is nil"; (load == nil) != strings.Contains(r.Err.Error(), says) {
-					t.Errorf("got Err %v, want one that says %q if there is no Load", r.Err, says)
+		synctest.Test(t, func(t *testing.T) {
+			store := new(memStore)
+			c := (&cache.Cache{Outage: tt.outage, NoRefresh: true, Store: store}).WithoutSpread()
+			if tt.first != nil {
+				get(t, c, &site{serve: always(tt.first)}, "https://a.example")
+				time.Sleep(time.Hour)
+			}
+			before, puts, loads := c.Stats(), store.count("Put"), 0
+			src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+				loads++
+				time.Sleep(time.Second)
+				return nil, turn
+			}}
+			for round := range 2 {
+				var asking sync.WaitGroup
+				for range 3 {
+					asking.Go(func() {
+						r, _, err := c.Get(t.Context(), origin(t, "https://a.example"), src)
+						if (r != nil) != tt.copied || !tt.copied && err != turn {
+							t.Errorf("%s: got %s, %v", tt.name, brief(r), err)
+						}
+					})
 				}
-				if d := time.Since(start); d > 2*time.Minute {
-					t.Errorf("took %v", d)
+				asking.Wait()
+				if loads != round+1 || c.Stats() != before || store.count("Put") != puts {
+					t.Errorf("%s: %d loads in round %d; %+v became %+v", tt.name, loads, round, before, c.Stats())
 				}
-				time.Sleep(time.Hour) // let the last one end
-			})
+				time.Sleep(5 * time.Second)
+			}
+			if get(t, c, &site{serve: always(rules("/new"))}, "https://a.example").Policy.Decide("x", "/new").Allowed {
+				t.Errorf("%s: then the site is not asked", tt.name)
+			}
+			closeCache(t, c)
 		})
 	}
+}
+
+// With a context that has ended, Get says what holds at present; if there is nothing, it starts the fetch.
+func TestGetWithAnEndedContextStartsTheFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := new(cache.Cache).WithoutSpread(), &site{serve: always(rules("/private", "Cache-Control", "max-age=60")), delay: time.Second}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for i, step := range []struct {
+			after   time.Duration
+			holds   bool
+			fetches int
+		}{{0, false, 1}, {time.Second / 2, false, 1}, {time.Second, true, 1}, {time.Minute, false, 2}, {2 * time.Second, true, 2}} {
+			time.Sleep(step.after)
+			r, until, err := c.Get(ended, origin(t, "https://a.example"), &cache.Source{Load: s.load})
+			synctest.Wait()
+			if step.holds != (r != nil) || step.holds == errors.Is(err, context.Canceled) || s.count() != step.fetches {
+				t.Errorf("step %d: got %s, %v after %d fetches, want one: %v", i, brief(r), err, s.count(), step.holds)
+			}
+			if step.holds && (until.Before(time.Now()) || until.After(r.Time.Add(time.Minute))) {
+				t.Errorf("step %d: it holds until %v", i, until)
+			}
+		}
+		closeCache(t, c)
+	})
+}
+
+// What a crawler was told is for another one, or for the same with a signature, never used.
+func TestReadersShareNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memStore)
+		for round := range 2 { // the second time from the Store
+			c := &cache.Cache{Store: store, Logger: quiet}
+			for i, reader := range []string{"a", "a signed", "b", ""} {
+				s := &site{serve: always(rules(fmt.Sprint("/", i)))}
+				r := ask(t, c, &cache.Source{Load: s.load, Reader: reader}, "https://a.example")
+				if r.Policy.Decide("x", fmt.Sprint("/", i)).Allowed || s.count() != 1-round {
+					t.Errorf("round %d, %q: got %s after %d fetches", round, reader, brief(r), s.count())
+				}
+			}
+			if n := c.Stats().Origins; n != 4 {
+				t.Errorf("%d entries", n)
+			}
+			closeCache(t, c)
+		}
+	})
 }
 
 func TestRetryAfterIsHonouredUpToADay(t *testing.T) {
@@ -232,7 +316,7 @@ func TestGetAfterCloseIsRefused(t *testing.T) {
 		allowed(t, c, s, "/x")
 		waiting := make(chan error)
 		go func() {
-			_, err := c.Get(t.Context(), origin(t, "https://b.example"), &cache.Source{Load: (&site{delay: time.Minute}).load})
+			_, _, err := c.Get(t.Context(), origin(t, "https://b.example"), &cache.Source{Load: (&site{delay: time.Minute}).load})
 			waiting <- err
 		}()
 		synctest.Wait()
@@ -242,7 +326,7 @@ func TestGetAfterCloseIsRefused(t *testing.T) {
 		if err := <-waiting; err != cache.ErrClosed {
 			t.Errorf("a waiting caller got %v, want %v", err, cache.ErrClosed)
 		}
-		if _, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: s.load}); err != cache.ErrClosed {
+		if _, _, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: s.load}); err != cache.ErrClosed {
 			t.Errorf("a later caller got %v", err)
 		}
 		if err := c.Shutdown(t.Context()); err != nil {
@@ -256,7 +340,7 @@ func TestAHostileAnswerIsCutDownBeforeItIsKept(t *testing.T) {
 	r := rules("/private", "Set-Cookie", long, "ETag", `"`+long+`"`, "Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT", "Cache-Control", "max-age=3600, x="+long)
 	r.Redirects = []string{"https://b.example/" + long}
 	s := &site{serve: always(r)}
-	got, err := new(cache.Cache).Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: s.load})
+	got, _, err := new(cache.Cache).Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: s.load})
 	if err != nil {
 		t.Fatal(err)
 	}

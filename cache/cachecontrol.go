@@ -19,7 +19,6 @@ type freshness struct {
 	noStore         bool          // not to be written to a Store; not to be validated either
 	mustRevalidate  bool          // never to be used stale, except where the origin is unreachable
 	whileRevalidate time.Duration // stale-while-revalidate (RFC 5861 §3)
-	ifError         time.Duration // stale-if-error (RFC 5861 §4)
 
 	// The least of the redirects that state a lifetime, or maxDelta if none does.
 	redirect      time.Duration // lifetime
@@ -35,7 +34,7 @@ func readCacheControl(h http.Header) (f freshness) {
 	if all := strings.Join(h[name], ","); len(all) > maxFieldBytes {
 		return freshness{source: name, noStore: strings.Contains(strings.ToLower(all), "no-store")}
 	}
-	maxAge, revalidate, ifError := cacheobject.DeltaSeconds(-1), cacheobject.DeltaSeconds(-1), cacheobject.DeltaSeconds(-1)
+	maxAge, revalidate := cacheobject.DeltaSeconds(-1), cacheobject.DeltaSeconds(-1)
 	// §4.2.1 wants the first of several, or stale: the smallest is never longer than either.
 	least := func(d *cacheobject.DeltaSeconds, said cacheobject.DeltaSeconds) {
 		if *d < 0 || said >= 0 && said < *d {
@@ -46,7 +45,6 @@ func readCacheControl(h http.Header) (f freshness) {
 		d := parseDirective(directive)
 		least(&maxAge, d.MaxAge)
 		least(&revalidate, d.StaleWhileRevalidate)
-		least(&ifError, d.StaleIfError)
 		f.noStore = f.noStore || d.NoStore
 		f.mustRevalidate = f.mustRevalidate || d.MustRevalidate
 		delete(d.NoCache, "")                        // no-cache="" names none
@@ -54,7 +52,7 @@ func readCacheControl(h http.Header) (f freshness) {
 			f.source, f.mustRevalidate = name, true
 		}
 	}
-	f.whileRevalidate, f.ifError = seconds(revalidate), seconds(ifError)
+	f.whileRevalidate = seconds(revalidate)
 	switch {
 	case f.noStore:
 		f.source, f.mustRevalidate = name, true

@@ -29,11 +29,11 @@ func TestTheCauseOfAFailureIsKept(t *testing.T) {
 				return &fetch.Result{Policy: policy.Unreachable(), StatusCode: status, Time: time.Now(), Err: failure}, nil
 			}}
 			for range 2 { // the second time from memory
-				r, err := c.Get(t.Context(), fetch.Origin{}, src)
+				r, _, err := c.Get(t.Context(), fetch.Origin{}, src)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := fetch.CauseOf(r.Err); got != kept || fmt.Sprint(r.Err) != "down" {
+				if got := causeOf(r.Err); got != kept || fmt.Sprint(r.Err) != "down" {
 					t.Errorf("from %s: %v, %.50q, want %q", from, r.Err, got, kept)
 				}
 			}

@@ -35,7 +35,7 @@ func ExampleCache_Get() {
 			fmt.Println(err)
 			return
 		}
-		r, err := c.Get(context.Background(), o, &cache.Source{Load: load})
+		r, _, err := c.Get(context.Background(), o, &cache.Source{Load: load})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -49,17 +49,17 @@ func ExampleCache_Get() {
 }
 
 // What a site says of the lifetime of its file, and what a Cache makes of it.
-func ExampleFreshnessLifetime() {
+func ExampleLifetime() {
 	r := &fetch.Result{StatusCode: 200, Time: time.Now(), Header: http.Header{
 		"Cache-Control": {"max-age=604800"},
 		"Age":           {"86400"}, // it was a day in a cache on the way
 	}}
-	fmt.Println(cache.FreshnessLifetime(r)) // stated; a Cache makes it 24 hours
+	fmt.Println(cache.Lifetime(r)) // a Cache makes it 24 hours
 	// Output:
-	// 144h0m0s true
+	// 144h0m0s Cache-Control
 }
 
-// A Source is usually the Fetch method of a fetch.Fetcher, and what that sends.
+// A Source is usually the Fetch method of a fetch.Fetcher, and its Reader.
 func ExampleSource() {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "User-agent: *\nDisalow: /private\n") // only Google reads that
@@ -79,7 +79,7 @@ func ExampleSource() {
 	var c cache.Cache
 	for _, d := range []policy.Dialect{policy.RFC9309, policy.Google} {
 		f := &fetch.Fetcher{UserAgent: "ExampleBot/1.0", Dialect: d}
-		r, err := c.Get(context.Background(), o, &cache.Source{Load: f.Fetch, UserAgent: f.UserAgent, Dialect: d})
+		r, _, err := c.Get(context.Background(), o, &cache.Source{Load: f.Fetch, Reader: f.Reader(), Dialect: d})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -99,16 +99,16 @@ func ExampleOutage() {
 		return
 	}
 	for _, outage := range []cache.Outage{cache.LastGood, cache.Strict} {
-		c := cache.Cache{Outage: outage, MinTTL: -1, DefaultTTL: -1}
+		c := cache.Cache{Outage: outage, MinTTL: -1}
 		up := true
 		src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 			if up {
-				return &fetch.Result{StatusCode: 200, Policy: policy.Parse(nil)}, nil
+				return &fetch.Result{StatusCode: 200, Header: http.Header{"Cache-Control": {"no-cache"}}, Policy: policy.Parse(nil)}, nil
 			}
 			return &fetch.Result{StatusCode: 503, Policy: policy.Unreachable(), Err: errors.New("status 503")}, nil
 		}}
 		for range 2 {
-			r, err := c.Get(context.Background(), o, src)
+			r, _, err := c.Get(context.Background(), o, src)
 			if err != nil {
 				fmt.Println(err)
 				return
@@ -124,7 +124,7 @@ func ExampleOutage() {
 	// disallowed: robots.txt is unreachable
 }
 
-// memory is a Store that processes could share, if it were a server. Packages boltstore
+// memory is a Store that processes could share, if it were a server. Packages dirstore
 // and redisstore have real ones.
 type memory struct {
 	mu     sync.Mutex
@@ -177,7 +177,7 @@ func ExampleStore() {
 			return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Time: time.Now()}, nil
 		}}
 		c := &cache.Cache{Store: store}
-		r, err := c.Get(ctx, o, src)
+		r, _, err := c.Get(ctx, o, src)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -212,7 +212,7 @@ func ExampleLocker() {
 		processes.Go(func() {
 			c := &cache.Cache{Store: store}
 			defer c.Shutdown(ctx)
-			if _, err := c.Get(ctx, o, src); err != nil {
+			if _, _, err := c.Get(ctx, o, src); err != nil {
 				fmt.Println(err)
 			}
 		})
@@ -233,7 +233,7 @@ func ExampleStats() {
 	load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 		return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Time: time.Now()}, nil
 	}
-	if _, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil {
+	if _, _, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil {
 		fmt.Println(err)
 		return
 	}

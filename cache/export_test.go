@@ -1,9 +1,11 @@
 package cache
 
+import "time"
+
 // WithoutSpread takes the jitter out of all lifetimes and waits, for tests that count
 // seconds. Users have no such switch: expiry at one moment is a herd.
 func (c *Cache) WithoutSpread() *Cache {
-	c.noSpread = true
+	c.terms.draw = func(_, hi float64) float64 { return min(hi, 1) }
 	return c
 }
 
@@ -11,5 +13,12 @@ func (c *Cache) WithoutSpread() *Cache {
 func (c *Cache) WithSteadyRetry() *Cache {
 	c.once.Do(c.init)
 	c.terms.maxRetry = c.terms.minRetry
+	return c
+}
+
+// WithTerms sets the lifetime of what states none, and for how long a copy is kept beyond its own, as caches of pages do.
+func (c *Cache) WithTerms(defaultTTL, maxStale time.Duration) *Cache {
+	c.once.Do(c.init)
+	c.terms.defaultTTL, c.terms.maxStale = defaultTTL, maxStale
 	return c
 }

@@ -9,30 +9,29 @@ import (
 
 // meaning is what the fields of c come to, by name.
 func meaning(c *Cache) map[string]int64 {
+	c.Store = struct{ Store }{}
 	c.once.Do(c.init)
 	return map[string]int64{
-		"Size":         reflect.ValueOf(c.memory.recent).Elem().FieldByName("size").Int(),
+		"MaxOrigins":   reflect.ValueOf(c.memory.recent).Elem().FieldByName("size").Int(),
 		"MaxBytes":     c.memory.limit,
 		"MinTTL":       int64(c.terms.minTTL),
 		"MaxTTL":       int64(c.terms.maxTTL),
-		"DefaultTTL":   int64(c.terms.defaultTTL),
-		"MaxStale":     int64(c.terms.maxStale),
 		"MinRetry":     int64(c.terms.minRetry),
-		"StoreTimeout": int64(c.patience),
+		"StoreTimeout": int64(c.backing.patience),
 	}
 }
 
 // One law for every field: if zero, its default; if negative, there is none.
 func TestFieldsThatAreZeroOrNegative(t *testing.T) {
 	zero := map[string]int64{
-		"Size": 50_000, "MaxBytes": 64 << 20,
-		"MinTTL": int64(time.Minute), "MaxTTL": int64(24 * time.Hour), "DefaultTTL": int64(24 * time.Hour),
-		"MaxStale": int64(30 * 24 * time.Hour), "MinRetry": int64(30 * time.Second),
+		"MaxOrigins": 50_000, "MaxBytes": 64 << 20,
+		"MinTTL": int64(time.Minute), "MaxTTL": int64(24 * time.Hour),
+		"MinRetry":     int64(30 * time.Second),
 		"StoreTimeout": int64(2 * time.Second),
 	}
 	negative := map[string]int64{
-		"Size": math.MaxInt, "MaxBytes": math.MaxInt64,
-		"MinTTL": 0, "MaxTTL": int64(century), "DefaultTTL": 0, "MaxStale": 0, "MinRetry": 0,
+		"MaxOrigins": math.MaxInt, "MaxBytes": math.MaxInt64,
+		"MinTTL": 0, "MaxTTL": int64(century), "MinRetry": 0,
 		"StoreTimeout": int64(flightTimeout), // which ends the caller's wait in any case
 	}
 	if got := meaning(new(Cache)); !reflect.DeepEqual(got, zero) {

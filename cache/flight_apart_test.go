@@ -41,7 +41,7 @@ func TestOriginsOfOneHostAreFetchedApart(t *testing.T) {
 				return rules(fmt.Sprintf("/%d/", i)), nil
 			}
 			callers.Go(func() {
-				if r, err := c.Get(t.Context(), o, &cache.Source{Load: load}); err != nil || r.Policy.Decide("a", fmt.Sprintf("/%d/", i)).Allowed {
+				if r, _, err := c.Get(t.Context(), o, &cache.Source{Load: load}); err != nil || r.Policy.Decide("a", fmt.Sprintf("/%d/", i)).Allowed {
 					t.Errorf("%v: got %s, %v, want its own rules", o, brief(r), err)
 				}
 			})

@@ -49,7 +49,7 @@ func TestRenewalsAreSpreadAndOnePerLifetime(t *testing.T) {
 				for time.Since(start) < time.Duration(lifetimes)*lifetime {
 					for _, o := range mine {
 						before := time.Now()
-						if _, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil {
+						if _, _, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil {
 							t.Error(err)
 						}
 						if waited := time.Since(before); waited > 0 && before.Sub(start) > 2*round {
@@ -122,7 +122,7 @@ func TestOneFetchEvenIfItLandsAtOnce(t *testing.T) {
 		var asking sync.WaitGroup
 		for range 40 {
 			asking.Go(func() {
-				if _, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil {
+				if _, _, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil {
 					t.Error(err)
 				}
 			})

@@ -8,46 +8,17 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// FreshnessLifetime returns how long r may be used without validation, counted from r.Time,
-// and whether r or a redirect to it states that. A stated lifetime is read as a private cache
-// does (RFC 9111 §4.2.1), and the age on arrival (§4.2.3) is taken off. If none is stated, the
-// lifetime is 24 hours, the most that RFC 9309 §2.4 recommends, or one hour for a 401 or 403.
-// It is zero if r is unreachable. For a status of the moment (see [Cache]) it is the
-// Retry-After, or 5 minutes. The bounds of a Cache are not applied.
-func FreshnessLifetime(r *fetch.Result) (d time.Duration, stated bool) {
-	d, source := lifetimeOf(r)
-	return d, source != "" && source != "status"
-}
-
-// FreshnessSource returns what the FreshnessLifetime of r comes from:
+// Lifetime returns how long r may be used without validation, counted from r.Time, and what that comes from: it is for
+// programs that print it. A stated lifetime is read as a private cache does (RFC 9111 §4.2.1), and the age on arrival
+// (§4.2.3) is taken off. If none is stated, it is 24 hours, the most that RFC 9309 §2.4 recommends, or one hour for a
+// 401 or 403. It is zero if r is unreachable. The bounds of a Cache are not applied. The source is
 //
 //   - "Cache-Control", "Expires" or "Retry-After", if that field of r states it,
 //   - "Vary", if that is "*", which makes it zero,
 //   - "redirect", if a redirect to r states it,
-//   - "status", if a status of the moment comes without a Retry-After,
+//   - "status", if a status of the moment (see [Cache]) comes without a Retry-After: 5 minutes,
 //   - "" if nothing states it, or r is unreachable.
-func FreshnessSource(r *fetch.Result) string {
-	_, source := lifetimeOf(r)
-	return source
-}
-
-// Until returns the time until which r holds in a Cache whose fields are zero, if nothing newer
-// comes: for its FreshnessLifetime, of 1 minute at least and 24 hours at most, or an hour for a 401
-// or 403. If r is unreachable, it returns when such a Cache asks again: after 30 seconds, or the RetryAfter of r if that is longer. The spread
-// of both by chance (see Cache.MinRetry) is left out.
-func Until(r *fetch.Result) time.Time {
-	if r.Err != nil {
-		return r.Time.Add(max(defaultMinRetry, min(r.RetryAfter, maxRetryAfter)))
-	}
-	d, _ := lifetimeOf(r)
-	most := defaultTTL
-	if refused(r) {
-		most = defaultRefusedTTL
-	}
-	return r.Time.Add(min(max(d, defaultMinTTL), most))
-}
-
-func lifetimeOf(r *fetch.Result) (d time.Duration, source string) {
+func Lifetime(r *fetch.Result) (d time.Duration, source string) {
 	switch {
 	case r == nil || r.Err != nil:
 		return 0, ""
@@ -143,21 +114,6 @@ func parseDate(s string) (time.Time, bool) {
 // not like. Such answers come and go, so they hold for an hour at most.
 func refused(r *fetch.Result) bool {
 	return r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden
-}
-
-// unasked reports whether r is a failure that says nothing about the origin: of a proxy, of how the Fetcher is made, or
-// of a process that has no descriptors left (RFC 9209 §2.3). The callers that waited get it, and it is kept nowhere.
-func unasked(r *fetch.Result) bool {
-	cause := ""
-	if r.Err != nil {
-		cause = fetch.CauseOf(r.Err)
-	}
-	return ofAProxy(r) || cause == "proxy_configuration_error" || cause == "proxy_internal_error"
-}
-
-// ofAProxy reports whether r is a 407 of a proxy (RFC 9110 §15.5.8).
-func ofAProxy(r *fetch.Result) bool {
-	return r.Err != nil && r.StatusCode == http.StatusProxyAuthRequired
 }
 
 const (

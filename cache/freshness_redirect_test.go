@@ -61,7 +61,7 @@ func TestARedirectBoundsTheLifetime(t *testing.T) {
 				s := &site{serve: always(over(&r, tt.hops...))}
 				dated := r
 				dated.Time = time.Now()
-				if got, _ := cache.FreshnessLifetime(&dated); got != tt.want {
+				if got, _ := cache.Lifetime(&dated); got != tt.want {
 					t.Errorf("FreshnessLifetime is %v, want %v", got, tt.want)
 				}
 				holds := max(tt.want, time.Minute)

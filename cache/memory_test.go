@@ -118,7 +118,7 @@ func fill(t testing.TB, c *cache.Cache, from, n int, answer func(i int) *fetch.R
 	t.Helper()
 	for i := from; i < from+n; i++ {
 		load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return answer(i), nil }
-		if _, err := c.Get(context.Background(), origin(t, fmt.Sprintf("https://www%d.example.com/%s", i, longPath)), &cache.Source{Load: load}); err != nil {
+		if _, _, err := c.Get(context.Background(), origin(t, fmt.Sprintf("https://www%d.example.com/%s", i, longPath)), &cache.Source{Load: load}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,7 +129,7 @@ func TestBytesAreCountedWithin20PercentOfTheHeap(t *testing.T) {
 	for i, p := range slices.Concat(populations, populations) {
 		keep := i >= len(populations)
 		ratio, bytes, grown := counted(func() *cache.Cache {
-			c := &cache.Cache{Size: math.MaxInt32, MaxBytes: math.MaxInt64, KeepBody: keep}
+			c := &cache.Cache{MaxOrigins: math.MaxInt32, MaxBytes: math.MaxInt64, KeepBody: keep}
 			fill(t, c, 0, p.n, func(i int) *fetch.Result {
 				r := p.answer(i)
 				r.Body = append(make([]byte, 0, 2*len(r.Body)), r.Body...) // a part of what was read into
@@ -177,7 +177,7 @@ func TestLongNamesAreCounted(t *testing.T) {
 				load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 					return populations[0].answer(i), nil
 				}
-				if _, err := c.Get(t.Context(), o, &cache.Source{Load: load}); err != nil {
+				if _, _, err := c.Get(t.Context(), o, &cache.Source{Load: load}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -198,35 +198,6 @@ func request(t *testing.T, link, host string) *http.Request {
 		t.Fatal(err)
 	}
 	return &http.Request{URL: u, Host: host}
-}
-
-// Who keeps the Origin that a load was given, as a metric's label or a map's key, keeps
-// nothing of the entry.
-func TestAnOriginThatIsKeptKeepsNoEntry(t *testing.T) {
-	const n = 300
-	body := hostileFile(0)[:20_000]
-	grown := weight(func() any {
-		c := &cache.Cache{MinTTL: -1, MaxTTL: time.Nanosecond, NoRefresh: true, MaxBytes: math.MaxInt64}
-		kept := map[fetch.Origin]int{}
-		for i := range n {
-			for range 3 {
-				load := func(_ context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
-					kept[o]++
-					return fileResult(body), nil
-				}
-				ask(t, c, &cache.Source{Load: load}, fmt.Sprintf("https://www%d.example.com/%s", i, longPath))
-				for start := time.Now(); time.Since(start) <= time.Nanosecond; { // until it is stale
-				}
-			}
-		}
-		if err := c.Shutdown(t.Context()); err != nil || len(kept) != n {
-			t.Errorf("%d origins; Close: %v", len(kept), err)
-		}
-		return kept
-	})
-	if grown/n > 1000 {
-		t.Errorf("%d bytes are kept with each origin", grown/n)
-	}
 }
 
 // What is kept follows from what is read, so that 2 MiB, or 2.5 MiB with the file, need not be
@@ -278,7 +249,7 @@ func TestTheOriginUnusedTheLongestGivesWay(t *testing.T) {
 	one := new(cache.Cache)
 	fill(t, one, 0, 1, populations[0].answer)
 	limit := 100 * one.Stats().Bytes
-	for name, c := range map[string]*cache.Cache{"by number": {Size: 100}, "by bytes": {MaxBytes: limit}} {
+	for name, c := range map[string]*cache.Cache{"by number": {MaxOrigins: 100}, "by bytes": {MaxBytes: limit}} {
 		synctest.Test(t, func(t *testing.T) {
 			fetches := 0
 			ask := func(i int) {
@@ -311,7 +282,7 @@ func TestTheOriginUnusedTheLongestGivesWay(t *testing.T) {
 func TestAFloodOfNamesLeavesWhatIsInUse(t *testing.T) {
 	tier.Gate(t)
 	const hot, flood = 200, 20_000
-	c, fetches := &cache.Cache{Size: 1000}, 0
+	c, fetches := &cache.Cache{MaxOrigins: 1000}, 0
 	for i := range flood {
 		fill(t, c, hot+i, 1, populations[0].answer)
 		fill(t, c, i%hot, 1, func(i int) *fetch.Result {

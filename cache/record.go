@@ -1,9 +1,7 @@
 package cache
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"hash/crc32"
@@ -16,27 +14,15 @@ import (
 
 // What a Store holds for an origin:
 //
-//	"RGC4"    format and version: another version is a miss, not an error
+//	"RGC5"    format and version: another version is a miss, not an error
 //	4 bytes   CRC-32C of all that follows, big-endian
 //	4 bytes   length of the next part, big-endian
 //	JSON      a record
 //	the rest  the file as it came
 const (
-	recordMagic  = "RGC4"
+	recordMagic  = "RGC5"
 	recordPrefix = len(recordMagic) + 8
 )
-
-// key is the place's key in a Store, where all dialects share it: the version of the value,
-// the origin, and what sets the answer apart, the User-Agent as a hash. A space is part of no
-// host.
-func (p place) key() string {
-	key := recordMagic + " " + p.Origin.String() + p.fetcher.String()
-	if p.agent != "" {
-		sum := sha256.Sum256([]byte(p.agent))
-		key += " as " + hex.EncodeToString(sum[:16])
-	}
-	return key
-}
 
 // checksum is CRC-32C. Its table is made at the first call: to a program without a Store, that
 // would be a fifth of its start.
@@ -48,14 +34,16 @@ var errRecord = errors.New("cache: stored value is damaged, or not of this origi
 // record is a state in JSON. It holds times and what was received. Lifetimes and what an answer
 // means are left out: they follow from the settings and the dialect of the reader.
 type record struct {
-	Origin  string         `json:"origin"` // the key again, for values that were mixed up
-	Agent   string         `json:"agent"`  // of who wrote this, and then had no other place
+	Key     string         `json:"key"` // again, for values that were mixed up
 	Answer  *answerRecord  `json:"answer,omitempty"`
 	Failure *failureRecord `json:"failure,omitempty"`
+	Mark    *markRecord    `json:"mark,omitempty"` // then there is nothing else
+}
 
-	// Rules is until when rules were to be kept that no Store may have (no-store), or that are too long for it. It
-	// is a mark that there were some: a status of the moment does not permit what they forbid.
-	Rules time.Time `json:"rules_until,omitzero"`
+// markRecord is a mark. One that has ended stands for nothing: what was there before is no more.
+type markRecord struct {
+	Received time.Time `json:"received"`
+	Until    time.Time `json:"rules_until"`
 }
 
 type answerRecord struct {
@@ -65,13 +53,9 @@ type answerRecord struct {
 	File      bool        `json:"file"` // the rest is a file, even if it is empty
 	Truncated bool        `json:"truncated,omitempty"`
 	Redirects []string    `json:"redirects,omitempty"`
-	UserAgent string      `json:"user_agent,omitempty"`
+	Wall      bool        `json:"wall,omitempty"`
 
 	RedirectHeaders []http.Header `json:"redirect_headers,omitempty"`
-
-	// Written is the only dialect that can read the file, because a policy has written it
-	// down. It is nil if the file is the origin's, which all dialects can read.
-	Written *policy.Dialect `json:"written_in,omitempty"`
 }
 
 type failureRecord struct {
@@ -79,42 +63,40 @@ type failureRecord struct {
 	Error    string        `json:"error"`
 	Cause    string        `json:"cause,omitempty"`
 	Received time.Time     `json:"received"`
+	Asked    time.Duration `json:"retry_after_ns,omitempty"` // by the server
 	Retry    time.Duration `json:"retry_ns"`
 	Since    time.Time     `json:"since"`
 	Count    int           `json:"count"`
 }
 
+// errLong is for what a Store does not get.
+var errLong = errors.New("cache: state is too long to store, or without its file")
+
 // encodeState returns the bytes to store. The file is the answer's, if it has rules.
-func encodeState(key, agent string, s *state, file *fetch.Result) ([]byte, error) {
-	rec := record{Origin: key, Agent: agent}
-	var body []byte
+func encodeState(key string, s *state, file []byte) ([]byte, error) {
+	rec := record{Key: key}
 	if r := s.answer; r != nil {
 		rec.Answer = &answerRecord{
-			Status: r.StatusCode, Header: r.Header, Received: s.at, File: isRules(r),
-			Truncated: r.Truncated, Redirects: r.Redirects, RedirectHeaders: r.RedirectHeaders, UserAgent: r.UserAgent,
+			Status: r.StatusCode, Header: r.Header, Received: s.at, File: isRules(r), Truncated: r.Truncated,
+			Redirects: r.Redirects, RedirectHeaders: r.RedirectHeaders, Wall: r.Wall,
 		}
-		if rec.Answer.File {
-			if body = r.Body; body == nil && file != nil {
-				body = file.Body
-			}
-			if body == nil {
-				// Memory has none. The policy can write itself down, with its lines renumbered.
-				body, rec.Answer.Written = []byte(r.Policy.String()), &r.Dialect
-			}
+		if !rec.Answer.File {
+			file = nil
+		} else if file == nil {
+			return nil, errLong
 		}
 	}
 	if r := s.failure; r != nil {
 		rec.Failure = &failureRecord{
-			Status: r.StatusCode, Error: r.Err.Error(), Cause: fetch.CauseOf(r.Err), Received: s.failed,
+			Status: r.StatusCode, Error: r.Err.Error(), Cause: causeOf(r.Err), Received: s.failed, Asked: r.RetryAfter,
 			Retry: s.retry, Since: s.since, Count: s.failures,
 		}
 	}
-	return rec.encode(body)
+	return rec.encode(file)
 }
 
-// encodeMark returns the bytes that say until when there were rules.
-func encodeMark(key, agent string, until time.Time) ([]byte, error) {
-	return (&record{Origin: key, Agent: agent, Rules: until}).encode(nil)
+func (m mark) record(key string) *record {
+	return &record{Key: key, Mark: &markRecord{Received: m.received, Until: m.until}}
 }
 
 func (rec *record) encode(body []byte) ([]byte, error) {
@@ -127,7 +109,7 @@ func (rec *record) encode(body []byte) ([]byte, error) {
 	binary.BigEndian.PutUint32(data[len(recordMagic)+4:], uint32(len(meta)))
 	data = append(append(data, meta...), body...)
 	if len(data) > MaxValue || len(body) > fetch.MaxBytes+1 {
-		return nil, errors.New("cache: state is too long to store")
+		return nil, errLong
 	}
 	binary.BigEndian.PutUint32(data[len(recordMagic):], checksum(data[len(recordMagic)+4:]))
 	return data, nil
@@ -146,14 +128,26 @@ func decodeRecord(key string, data []byte) (*record, []byte, error) {
 	}
 	var rec record
 	body := rest[size:]
-	if json.Unmarshal(rest[:size], &rec) != nil || rec.Origin != key || len(body) > fetch.MaxBytes+1 {
+	if json.Unmarshal(rest[:size], &rec) != nil || rec.Key != key || len(body) > fetch.MaxBytes+1 {
 		return nil, nil, errRecord
 	}
 	// Times are not judged here: whether they lie in the future depends on when the record is read.
-	if f := rec.Failure; f == nil && rec.Answer == nil && rec.Rules.IsZero() || f != nil && (f.Retry < 0 || f.Count < 1) {
+	if f := rec.Failure; f == nil && rec.Answer == nil && rec.Mark == nil || f != nil && (f.Retry < 0 || f.Count < 1) {
 		return nil, nil, errRecord
 	}
 	return &rec, body, nil
+}
+
+// received is when the answer came that the record has, or a mark of; zero: there is none.
+func (rec *record) received() time.Time {
+	switch {
+	case rec == nil:
+	case rec.Answer != nil:
+		return rec.Answer.Received
+	case rec.Mark != nil:
+		return rec.Mark.Received
+	}
+	return time.Time{}
 }
 
 // adds reports whether the record knows of an answer or of a failure that s does not.
@@ -166,9 +160,8 @@ func (rec *record) adds(s *state) bool {
 		f != nil && (s.failure == nil || f.Received.After(s.failed.Round(0)))
 }
 
-// usable reports whether the record can be of use at a place, where times are measured by now.
-// It may drop the record's failure.
-func (rec *record) usable(o place, now time.Time) bool {
+// usable reports whether the record can be of use where times are measured by now. It may drop the record's failure.
+func (rec *record) usable(now time.Time) bool {
 	latest := now.Add(clockSlack)
 	a, f := rec.Answer, rec.Failure
 	if a != nil && f != nil && f.Received.After(latest) {
@@ -176,41 +169,32 @@ func (rec *record) usable(o place, now time.Time) bool {
 		// outage. That takes nothing away from the copy.
 		rec.Failure, f = nil, nil
 	}
-	if a != nil && a.Received.After(latest) || f != nil && f.Received.After(latest) {
-		return false // its periods cannot be measured, unless it is this clock that is wrong
-	}
-	return a == nil || a.UserAgent == "" || o.agent != "" // no Cache puts that at the place for all
+	// Else its periods cannot be measured, unless it is this clock that is wrong.
+	return !(a != nil && a.Received.After(latest) || f != nil && f.Received.After(latest))
 }
 
 // isFileOf reports whether the record has the file of s's answer, as the origin sent it.
 func (rec *record) isFileOf(s *state) bool {
-	return rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) && rec.Answer.File && rec.Answer.Written == nil
+	return rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) && rec.Answer.File
 }
 
-// state reads the record for a kind of callers, under the settings of this cache. Lifetimes are worked
+// state reads the record in a dialect, under the settings of this cache. Lifetimes are worked
 // out from the header, within the bounds of the cache. So neither they nor the policy can be
 // forged to say more than a server could. s is nil if nothing can be read. whole reports
 // whether the answer could be read, if there is one.
-func (rec *record) state(t *terms, body []byte, k kind, draw func(lo, hi float64) float64,
-) (s *state, whole bool) {
-	d := k.dialect
+func (rec *record) state(t *terms, body []byte, d policy.Dialect) (s *state, whole bool) {
 	s, whole = &state{}, true
 	if a := rec.Answer; a != nil {
-		if !a.File || a.Written != nil && *a.Written != d {
+		if !a.File {
 			body = nil // the dialect has no file, and is unreachable if it needs one
 		}
 		r := read(fetch.Result{
 			StatusCode: a.Status, Header: a.Header, Body: body, Time: a.Received, Truncated: a.Truncated,
-			Redirects: a.Redirects, RedirectHeaders: a.RedirectHeaders, UserAgent: a.UserAgent,
+			Redirects: a.Redirects, RedirectHeaders: a.RedirectHeaders, Wall: a.Wall,
 		}, d)
-		walls := (&fetch.Fetcher{ObeyWalls: true}).Kind()
-		if failed(r) || k.fetcher&walls != 0 && r.Wall() != "" { // to this dialect
-			whole = false
-		} else {
-			s = t.answeredWith(r, a.Received, draw)
-			if s.answer = t.trim(r); a.Written != nil {
-				s.answer.Body = nil // it is not what the origin sent
-			}
+		if whole = !failed(r); whole { // to this dialect
+			s = t.answeredWith(r, a.Received)
+			s.answer = t.trim(r)
 		}
 	}
 	if f := rec.Failure; f != nil {
@@ -219,6 +203,7 @@ func (rec *record) state(t *terms, body []byte, k kind, draw func(lo, hi float64
 		r := read(fetch.Result{StatusCode: f.Status, Time: f.Received, Err: &fetch.Failure{Text: f.Error, Cause: f.Cause}}, d)
 		if r.Err != nil {
 			s.failure = t.trim(r)
+			s.failure.RetryAfter = min(max(0, f.Asked), maxRetryAfter)
 			// A wait that was not to be shorter than a Retry-After is at most a day.
 			s.failed, s.retry, s.since, s.failures = f.Received, min(f.Retry, maxRetryAfter), f.Since, f.Count
 			s.assume(t)
@@ -233,10 +218,11 @@ func (rec *record) state(t *terms, body []byte, k kind, draw func(lo, hi float64
 // read finds out what a stored answer means in a dialect.
 func read(r fetch.Result, d policy.Dialect) *fetch.Result {
 	said := r.Err
-	if r.StatusCode/100 == 4 && !ofAProxy(&r) && fetch.CauseOf(r.Err) == "" { // any error was about the status
+	if r.StatusCode/100 == 4 && causeOf(r.Err) == "" { // any error was about the status
 		r.Err = nil
 	}
 	n := r.In(d)
+	n.Wall = n.Wall || r.Wall // by a field that is not kept
 	if n.Err != nil && said != nil {
 		n.Err = said
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,7 +61,7 @@ func TestAStoredAnswerMeansInEachDialectWhatItSays(t *testing.T) {
 						o, store := origin(t, "https://a.example"), new(memStore)
 						read := func(d policy.Dialect) *fetch.Result {
 							c := &cache.Cache{Store: store, Logger: quiet, NoRefresh: true}
-							r, err := c.Get(t.Context(), o, source(d))
+							r, _, err := c.Get(t.Context(), o, source(d))
 							if err != nil {
 								t.Fatal(err)
 							}
@@ -125,44 +124,11 @@ func TestALoadOfAnotherDialectIsReadAgain(t *testing.T) {
 		{bare, policy.Unreachable().String()},
 	} {
 		c := new(cache.Cache)
-		r, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: (&loaded{tt.r}).load})
+		r, _, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: (&loaded{tt.r}).load})
 		if err != nil || r.Dialect != policy.RFC9309 || r.Policy.String() != tt.want || (r.Err != nil) != (tt.r == bare) {
 			t.Errorf("got %v in %v, %v, %v, want %v", r.Policy, r.Dialect, r.Err, err, tt.want)
 		}
 	}
-}
-
-// A file that a policy wrote down, because the Store has lost the origin's own, is read only
-// in the dialect it was written in.
-func TestAFileWrittenByAPolicyIsReadInItsDialectOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := new(memStore)
-		body := []byte(manyReadings)
-		file := func(d policy.Dialect) *fetch.Result {
-			return &fetch.Result{StatusCode: 200, Body: body, Policy: d.Parse(body), Header: header("Cache-Control", "max-age=60")}
-		}
-		down := &fetch.Result{Err: errDown, Policy: policy.Unreachable()}
-		google := &site{serve: inTurn(file(policy.Google), down), dialect: policy.Google}
-		c := &cache.Cache{Store: store, NoRefresh: true}
-		get(t, c, google, "https://a.example")
-		synctest.Wait()
-		store.mu.Lock()
-		clear(store.values) // which loses it
-		store.mu.Unlock()
-		time.Sleep(2 * time.Minute)
-		get(t, c, google, "https://a.example") // an outage, which is put with what is known
-		closeCache(t, c)
-
-		for _, d := range []policy.Dialect{policy.Google, policy.RFC9309} {
-			s := &site{serve: always(down), dialect: d}
-			c := &cache.Cache{Store: store, NoRefresh: true}
-			r := get(t, c, s, "https://a.example")
-			if read := r.Policy.Reason() == 0; read != (d == policy.Google) {
-				t.Errorf("%v takes it for %v", d, r.Policy.Reason())
-			}
-			closeCache(t, c)
-		}
-	})
 }
 
 // loaded gives one Result.
@@ -170,26 +136,4 @@ type loaded struct{ *fetch.Result }
 
 func (l *loaded) load(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 	return l.Result, nil
-}
-
-// What is a file to one dialect, and a page without rules to another, is a wall to that one, and no permission.
-func TestAFileInAStoreMayBeAWallToADialect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const page = "<p>\nUser-agent: a\n\nDisallow: /b\n" // to some, a blank line ends a group
-		for _, other := range []policy.Dialect{policy.Original} {
-			store := new(memStore)
-			for _, d := range []policy.Dialect{policy.RFC9309, other} {
-				c := &cache.Cache{Store: store, Logger: quiet}
-				r, err := c.Get(t.Context(), origin(t, "https://a.example"), sourceOf(&fetch.Fetcher{
-					Dialect: d, Retries: -1, ObeyWalls: true, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
-						return &http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Header: header(), Request: req, Body: io.NopCloser(strings.NewReader(page))}, nil
-					}),
-				}))
-				if err != nil || (r.Err != nil) != (d == other) {
-					t.Errorf("%v: %s, %v", d, brief(r), err)
-				}
-				closeCache(t, c)
-			}
-		}
-	})
 }

@@ -11,7 +11,7 @@ import (
 
 // state is all that is known about one origin: its latest answer, and the outage it is
 // in, if any. A state is immutable. The functions in this file have no side effects:
-// the time comes in as an argument, and so does chance.
+// the time comes in as an argument, and chance from terms.
 //
 // All periods count from one of three moments: at, failed and since. Either clock can end
 // them, see elapsed.
@@ -40,13 +40,10 @@ type outage struct {
 	since    time.Time     // when the first of them arrived
 	assumed  *fetch.Result // what holds if the outage counts as unavailable (§2.3.1.4)
 
-	// Where the Store could not say whether there is a copy, failure is in the place of a status of the moment.
-	moment *fetch.Result // that status; nil: nothing is withheld
+	// Where it is not known whether there are rules, or known that there were, failure stands in the place of moment.
+	moment *fetch.Result // a status of the moment, or a failure; nil: nothing is withheld
 	asks   time.Duration // how long the site is left alone, from failed on
 }
-
-// own is the answer, or the failure if there never was an answer.
-func (s *state) own() *fetch.Result { return cmp.Or(s.answer, s.failure) }
 
 // terms are the fields of a Cache with their zero values resolved.
 type terms struct {
@@ -54,6 +51,7 @@ type terms struct {
 	minRetry, maxRetry                   time.Duration
 	outage                               Outage
 	noRefresh, keepBody                  bool
+	draw                                 func(lo, hi float64) float64 // a number between, by chance
 }
 
 const (
@@ -72,13 +70,13 @@ func (s *state) age(now time.Time) time.Duration {
 
 // answeredWith is the state after an answer other than unreachable. The past does not
 // matter: rules replace rules, and a 404 drops them (RFC 9309 §2.3.1.3).
-func (t *terms) answeredWith(r *fetch.Result, at time.Time, draw func(lo, hi float64) float64) *state {
+func (t *terms) answeredWith(r *fetch.Result, at time.Time) *state {
 	f := readChain(r, at)
 	s := &state{answered: answered{answer: r, at: at, volatile: f.noStore}}
 	// The floor comes last: a max-age=0, an Age above max-age or a date in the past would
 	// otherwise mean one fetch for every request. The spread keeps origins first met together from
 	// expiring together.
-	s.lifetime = max(t.minTTL, time.Duration(float64(t.stated(r, f))*draw(0.9, 1)))
+	s.lifetime = max(t.minTTL, time.Duration(float64(t.stated(r, f))*t.draw(0.9, 1)))
 	s.ahead, s.revising, s.kept = s.lifetime, s.lifetime, s.lifetime
 	if !t.noRefresh {
 		s.ahead = max(t.minTTL, s.lifetime/5*4)
@@ -89,7 +87,7 @@ func (t *terms) answeredWith(r *fetch.Result, at time.Time, draw func(lo, hi flo
 	// Only a copy of a file outlives its freshness (RFC 9309 §2.4). That there was
 	// none is no copy, and would turn an outage into permission.
 	if isRules(r) {
-		s.kept += max(t.maxStale, min(f.ifError, defaultMaxStale))
+		s.kept += t.maxStale
 	}
 	return s
 }
@@ -116,7 +114,7 @@ func (t *terms) longest(r *fetch.Result) time.Duration {
 func failed(r *fetch.Result) bool { return r.Err != nil || r.OfTheMoment() }
 
 // failedWith is the state after a failed result: the answer before it stays.
-func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time, draw func(lo, hi float64) float64) *state {
+func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time) *state {
 	n := &state{}
 	if s != nil {
 		*n = *s
@@ -127,52 +125,57 @@ func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time, draw func(lo
 	n.failure, n.failed, n.assumed, n.moment = r, at, nil, nil
 	switch {
 	case r.Err != nil: // a Retry-After (RFC 9110 §10.2.3) lengthens it, and not beyond a day: no server locks itself out for years
-		n.retry = max(doubled(t.minRetry, t.maxRetry, n.failures, draw(0.8, 1.2)), min(r.RetryAfter, maxRetryAfter))
+		n.retry = max(doubled(t.minRetry, t.maxRetry, n.failures, t.draw(0.8, 1.2)), min(r.RetryAfter, maxRetryAfter))
 		n.assume(t)
 	case r.RetryAfter > 0:
 		n.retry = max(t.minTTL, min(r.RetryAfter, maxRetryAfter))
 	default:
-		n.retry = max(t.minTTL, doubled(momentTTL, maxMomentTTL, n.failures, draw(0.9, 1)))
+		n.retry = max(t.minTTL, doubled(momentTTL, maxMomentTTL, n.failures, t.draw(0.9, 1)))
 	}
 	n.failures++
 	return n
 }
-
-// storeAgain is how long after a Store that did not answer the next caller asks it again.
-const storeAgain = 5 * time.Second
 
 // hasRules reports whether there are rules that hold in an outage.
 func (s *state) hasRules(now time.Time) bool {
 	return s != nil && s.answer != nil && isRules(s.answer) && s.age(now) < s.kept
 }
 
-// withheld is a state that ends in a status of the moment, where the Store could not say whether there is a copy: "there
-// is no copy" and "not known whether there is one" are two things. Nothing is permitted, and the next caller asks the
-// Store again, long before the site.
-func (s *state) withheld() *state {
+// mark stands for the rules of the state; the zero mark: it has none.
+func (s *state) mark() mark {
+	if s.answer == nil || !isRules(s.answer) {
+		return mark{}
+	}
+	return mark{s.at.Round(0), s.at.Round(0).Add(s.kept)}
+}
+
+// withheld is a state that ends in a failure, where it is not known whether there is a copy: "there is no copy" and "not
+// known whether there is one" are two things. Nothing is permitted, and the next caller asks the Store again, long
+// before the site.
+func (s *state) withheld(again time.Duration) *state {
 	n := *s
-	n.moment, n.asks, n.retry = s.failure, s.retry, min(s.retry, storeAgain)
-	n.failure = unreachable(s.failure.Dialect, s.failed, fmt.Errorf(
-		"cache: status %d says nothing, and it is not known whether there are rules: the Store has not said", s.failure.StatusCode))
-	n.failure.StatusCode, n.failure.RetryAfter = s.failure.StatusCode, s.failure.RetryAfter
+	n.moment, n.asks, n.retry, n.assumed = s.failure, s.retry, min(s.retry, again), nil
+	if s.failure.Err == nil {
+		n.failure = unreachable(s.failure.Dialect, s.failed, fmt.Sprintf(
+			"cache: status %d says nothing, and the Store does not say whether there are rules", s.failure.StatusCode))
+		n.failure.StatusCode, n.failure.RetryAfter = s.failure.StatusCode, s.failure.RetryAfter
+	}
 	return &n
 }
 
-// stillWithheld is s after the Store has failed again, until the site may be asked; nil: it may.
-func (s *state) stillWithheld(now time.Time) *state {
-	_, since := elapsed(now, s.failed)
-	if s.moment == nil || since >= s.asks {
-		return nil
+// reviewed is s after the Store was asked again. If it still has not said whether there are rules, what was withheld
+// stays so until the site may be asked.
+func (s *state) reviewed(t *terms, doubt bool, again time.Duration, now time.Time) *state {
+	if s == nil || s.moment == nil {
+		return s
 	}
 	n := *s
-	n.retry = min(since+storeAgain, s.asks)
-	return &n
-}
-
-// released is s once the Store has said what it has.
-func (s *state) released() *state {
-	n := *s
-	n.failure, n.retry, n.moment = s.moment, s.asks, nil
+	if !doubt {
+		n.failure, n.retry, n.moment = s.moment, s.asks, nil
+		n.assume(t)
+	} else if _, since := elapsed(now, s.failed); since < s.asks {
+		n.retry = min(since+again, s.asks)
+	}
 	return &n
 }
 
@@ -202,8 +205,7 @@ func after(a, b time.Time) bool { return a.Round(0).After(b.Round(0)) }
 
 // assume prepares the result of an outage that lasts long enough to count as unavailable.
 func (s *state) assume(t *terms) {
-	if t.outage == GoogleLadder {
-		f := s.failure
+	if f := s.failure; t.outage == GoogleLadder && f.Err != nil {
 		s.assumed = &fetch.Result{Policy: policy.Unavailable(), Dialect: f.Dialect, StatusCode: f.StatusCode, Time: f.Time}
 	}
 }
@@ -353,7 +355,7 @@ func (s *state) retention(now time.Time) time.Duration {
 type Outage uint8
 
 const (
-	// LastGood uses the last copy of its rules for up to MaxStale, as RFC 9309 §2.4
+	// LastGood uses the last copy of its rules for up to 30 days, as RFC 9309 §2.4
 	// permits. If there is a copy, no caller waits longer than 3 seconds for a newer one. If
 	// there is none, everything is disallowed.
 	LastGood Outage = iota
@@ -369,3 +371,22 @@ const (
 	// allows everything if the origin answers at all, with whatever status.
 	GoogleLadder
 )
+
+// elapsed returns the time since t by the slower and by the faster of the two clocks. The wall
+// clock jumps when it is set, and the monotonic one stands still while a machine sleeps. So
+// what ends a permission is measured by the faster, and what grants one by the slower. If t
+// is in the future, as a foreign or a turned-back clock leaves it, it counts as long ago.
+func elapsed(now, t time.Time) (least, most time.Duration) {
+	mono, wall := now.Sub(t), now.Round(0).Sub(t.Round(0))
+	if mono < -clockSlack {
+		return 0, 1<<63 - 1
+	}
+	return max(0, min(mono, wall)), max(0, mono, wall)
+}
+
+// clockSlack is how far two machines' clocks may differ without harm.
+const clockSlack = time.Minute
+
+func unreachable(d policy.Dialect, now time.Time, why string) *fetch.Result {
+	return &fetch.Result{Policy: policy.Unreachable(), Dialect: d, Err: &fetch.Failure{Text: why}, Time: now}
+}

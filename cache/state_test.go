@@ -96,10 +96,7 @@ func TestACopyIsKeptForAnOutageAsLongAsItShould(t *testing.T) {
 	}{
 		{"30 days", &cache.Cache{}, "max-age=3600", month, true},
 		{"and no longer", &cache.Cache{}, "max-age=3600", month + time.Hour, false},
-		{"not at all", &cache.Cache{MaxStale: -1}, "max-age=3600", time.Hour, false},
-		{"stale-if-error asks for it", &cache.Cache{MaxStale: -1}, "max-age=3600, stale-if-error=7200", 3*time.Hour - time.Second, true},
-		{"its end", &cache.Cache{MaxStale: -1}, "max-age=3600, stale-if-error=7200", 3 * time.Hour, false},
-		{"stale-if-error of years is 30 days", &cache.Cache{MaxStale: -1}, "max-age=3600, stale-if-error=999999999", month + time.Hour, false},
+		{"not at all", (&cache.Cache{}).WithTerms(day, 0), "max-age=3600", time.Hour, false},
 		{"stale-if-error does not shorten", &cache.Cache{}, "max-age=3600, stale-if-error=0", month, true},
 		{"nor does must-revalidate", &cache.Cache{}, "max-age=3600, must-revalidate", month, true},
 		{"nor no-store", &cache.Cache{}, "no-store", month, true},
@@ -209,7 +206,7 @@ func TestAFieldTooLongToKeepMakesNothingLast(t *testing.T) {
 				c := &cache.Cache{Store: store, Logger: quiet}
 				r := rules("/p", fields...)
 				r.Time = time.Now()
-				want, _ := cache.FreshnessLifetime(r)
+				want, _ := cache.Lifetime(r)
 				s := &site{serve: always(r)}
 				get(t, c, s, "https://a.example")
 				time.Sleep(want + 2*time.Minute)
@@ -229,8 +226,8 @@ func TestAFieldTooLongToKeepMakesNothingLast(t *testing.T) {
 	}
 }
 
-// Until says what Get acts on: the end of a lifetime, or the next attempt after a failure.
-func TestUntilSaysWhenTheOriginIsAskedNext(t *testing.T) {
+// Get says until when its answer holds: the end of a lifetime, or the next attempt after a failure.
+func TestGetSaysWhenTheOriginIsAskedNext(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		outage cache.Outage
@@ -251,13 +248,10 @@ func TestUntilSaysWhenTheOriginIsAskedNext(t *testing.T) {
 			c := (&cache.Cache{Outage: tt.outage, NoRefresh: true}).WithoutSpread()
 			s := &site{serve: inTurn(tt.serve...)}
 			o, src := origin(t, "https://a.example"), &cache.Source{Load: s.load}
-			if got := c.Until(o, src); !got.IsZero() {
-				t.Errorf("%s: %v before the first answer, want no time", tt.name, got)
-			}
 			get(t, c, s, "https://a.example")
 			time.Sleep(tt.after)
-			get(t, c, s, "https://a.example")
-			if got := time.Until(c.Until(o, src)); got != tt.want {
+			_, until, err := c.Get(t.Context(), o, src)
+			if got := time.Until(until); got != tt.want || err != nil {
 				t.Errorf("%s: in %v, want %v", tt.name, got, tt.want)
 			}
 			fetches := s.count()
@@ -288,10 +282,8 @@ func TestNegativeFieldsStandForNone(t *testing.T) {
 		{"MinTTL", &cache.Cache{MinTTL: -1}, rules("/", "Cache-Control", "max-age=0"), time.Nanosecond, 2},
 		{"MaxTTL", &cache.Cache{MaxTTL: -1, NoRefresh: true}, rules("/", "Cache-Control", "max-age=31536000"), 364 * 24 * time.Hour, 1},
 		{"MaxTTL, and no header", &cache.Cache{MaxTTL: -1}, rules("/"), 24 * time.Hour, 2},
-		{"DefaultTTL", &cache.Cache{DefaultTTL: -1}, rules("/"), time.Minute, 2},
-		{"DefaultTTL, stated", &cache.Cache{DefaultTTL: -1}, rules("/", "Cache-Control", "max-age=3600"), 30 * time.Minute, 1},
 		{"MinRetry", &cache.Cache{MinRetry: -1}, down(), time.Nanosecond, 2},
-		{"Size", &cache.Cache{Size: -1}, rules("/"), time.Hour, 1},
+		{"MaxOrigins", &cache.Cache{MaxOrigins: -1}, rules("/"), time.Hour, 1},
 		{"MaxBytes", &cache.Cache{MaxBytes: -1}, rules("/"), time.Hour, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {

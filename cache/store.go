@@ -10,18 +10,16 @@ import (
 // starts warm, or for several processes that share what they know. Package cachetest
 // tests an implementation.
 //
-// It holds opaque bytes, at most MaxValue of them. A key is the version of the value, a space, the
-// origin (its String), the fetch.Kind (its String, such as " signed"), and if the answer is for one
-// User-Agent, " as " and the hash of that. So processes of two versions can share a Store, and know
+// It holds opaque bytes, at most MaxValue of them. A key is the version of the value, the
+// origin (its String) and Source.Reader, with spaces between them. So processes of two versions can share a Store, and know
 // nothing of each other's values. A key has up to some 640 bytes, and two may differ in one byte
 // only: a Store of files should name them by a hash of the whole key. A Cache verifies what it reads:
 // a value that was damaged, cut, or written under another key does no harm. But a program that can
 // write a Store can write rules.
 //
-// Methods must be safe for concurrent use and should end when ctx does. A Cache waits
+// Methods must be safe for concurrent use and end when ctx does. A Cache waits
 // for Get no longer than its StoreTimeout. Put is called behind the callers, with 5 seconds for
-// each value and up to 64 at a time: with 1,024 of them in the queue, the last may end 80 seconds
-// later. Reads, writes and locks are counted apart: after five failures in a row of one kind, a Cache
+// each value and at most 64 at a time. Reads, writes and locks are counted apart: after five failures in a row of one kind, a Cache
 // makes no call of that kind for five seconds.
 //
 // A Store that is an io.Closer is closed with its Cache, see [Cache.Close].
@@ -46,7 +44,7 @@ type Locker interface {
 	// lock holds until unlock is called; if the process that holds it dies, until ttl
 	// has passed. It keeps two processes from doing the same work and guards nothing
 	// else: a lock that was lost costs a fetch, never a wrong answer. A Cache calls unlock
-	// once, on a goroutine of its own and without a context: it must return within ttl.
+	// once, behind its callers and without a context: it must return within ttl.
 	Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error)
 }
 

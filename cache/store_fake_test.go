@@ -100,7 +100,7 @@ func (s *memStore) misbehave(before func(context.Context, string) error) {
 // ask asks for an origin and fails the test for any error.
 func ask(t *testing.T, c *cache.Cache, src *cache.Source, raw string) *fetch.Result {
 	t.Helper()
-	r, err := c.Get(t.Context(), origin(t, raw), src)
+	r, _, err := c.Get(t.Context(), origin(t, raw), src)
 	if err != nil {
 		t.Fatal(err)
 	}

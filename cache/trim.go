@@ -2,11 +2,11 @@ package cache
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/robotsgate/robotsgate/fetch"
 )
@@ -15,10 +15,8 @@ import (
 // may replace it.
 var freshFields = []string{"Cache-Control", "Expires", "Date", "Age", "Vary"}
 
-// keptFields are all that later decisions need: with validators (RFC 9110 §8.8), and with what
-// fetch.Result.Wall looks for.
-var keptFields = slices.Concat(freshFields,
-	[]string{"Etag", "Last-Modified", "Cf-Mitigated", "X-Amzn-Waf-Action", "X-Vercel-Mitigated"})
+// keptFields are all that later decisions need: with validators (RFC 9110 §8.8).
+var keptFields = slices.Concat(freshFields, []string{"Etag", "Last-Modified"})
 
 // bodyFields are kept with a Body: a file is judged by them, too.
 var bodyFields = slices.Concat(keptFields, []string{"Content-Type", "Retry-After"})
@@ -27,7 +25,8 @@ const (
 	maxKept     = 8 << 10 // bytes of one field, and of all redirects; what is longer is dropped, see trimHeader
 	maxLines    = 32      // lines of one field, and redirects; more of them are dropped, too
 	maxRedirect = 1 << 10 // bytes of what is kept of one redirect's header
-	maxError    = 1 << 10 // bytes of an error's text
+	maxError    = 1 << 10 // bytes of an error's text,
+	maxCause    = 32      // and of its cause
 )
 
 // trim copies what is kept of a result in memory. The origin decides how long header
@@ -49,15 +48,21 @@ func (t *terms) trim(r *fetch.Result) *fetch.Result {
 	s.RedirectHeaders = trimRedirects(r.RedirectHeaders)
 	if r.Err != nil {
 		text := r.Err.Error()
-		s.Err = failure(strings.ToValidUTF8(strings.Clone(text[:min(len(text), maxError)]), ""), r.Err)
+		cause := causeOf(r.Err)
+		s.Err = &fetch.Failure{
+			Text:  strings.ToValidUTF8(strings.Clone(text[:min(len(text), maxError)]), ""),
+			Cause: strings.Clone(cause[:min(len(cause), maxCause)]),
+		}
 	}
 	return &s
 }
 
-// failure returns an error with a text, and the Cause of another if that is as short as they are.
-func failure(text string, of error) error {
-	cause := fetch.CauseOf(of)
-	return &fetch.Failure{Text: text, Cause: strings.Clone(cause[:min(len(cause), 32)])}
+// causeOf is the kind of a failure in the words of RFC 9209 §2.3; "": none fits.
+func causeOf(err error) string {
+	if f, ok := errors.AsType[*fetch.Failure](err); ok {
+		return f.Cause
+	}
+	return ""
 }
 
 // trimHeader keeps some fields. It returns nil for none, since an empty map takes as much as a full one.
@@ -92,7 +97,7 @@ func trimRedirects(headers []http.Header) (kept []http.Header) {
 		}
 		size := int64(0)
 		for _, lines := range h {
-			size += stringsCost(lines)
+			size += textsCost(lines)
 		}
 		if size > maxRedirect {
 			h = http.Header{"Cache-Control": strictest(full)}
@@ -154,12 +159,3 @@ func varyAny(h http.Header) bool {
 
 // maxDelta stands for any greater number of seconds (RFC 9111 §1.2.2).
 const maxDelta = 1<<31 - 1
-
-func stringsCost(all []string) (n int64) {
-	for _, s := range all {
-		n += 2*word + (int64(len(s))+15)&^15 // with what is lost to the size classes
-	}
-	return n
-}
-
-const word = int64(unsafe.Sizeof(uintptr(0)))

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -181,7 +180,7 @@ func (v robotsVector) cache(outage cache.Outage) *cache.Cache {
 		c.MinTTL = -1
 	}
 	if v.Config.AfterHorizon == "keep" {
-		c.MaxStale = math.MaxInt64
+		c.WithTerms(day, 100*365*day)
 	}
 	return c.WithoutSpread().WithSteadyRetry()
 }
@@ -217,7 +216,7 @@ func verdict(ctx context.Context, t *testing.T, c *cache.Cache, f *fetch.Fetcher
 		t.Error(err)
 		return "error"
 	}
-	r, err := c.Get(ctx, o, sourceOf(f))
+	r, _, err := c.Get(ctx, o, sourceOf(f))
 	switch {
 	case err != nil || r == nil:
 		return "error"
@@ -446,14 +445,14 @@ func TestHTTPCachingVectors(t *testing.T) {
 // lifetime, no wait after a failure. What a cache of pages does with an error once its
 // copy is stale, Strict does.
 func (v httpVector) cache() *cache.Cache {
-	c := &cache.Cache{MinTTL: -1, DefaultTTL: -1, MinRetry: -1, Outage: cache.Strict}
+	c := &cache.Cache{MinTTL: -1, MinRetry: -1, Outage: cache.Strict}
 	if v.ID == "stale-sie-503" {
 		c.Outage = cache.LastGood
 	}
 	if v.Topic == "heuristic" && v.Expects[1] == "hit" {
-		c.DefaultTTL = 0 // in place of a heuristic
+		return c.WithoutSpread() // a default in place of a heuristic
 	}
-	return c.WithoutSpread()
+	return c.WithTerms(0, 30*day).WithoutSpread()
 }
 
 func (v httpVector) outcomes(t *testing.T, c *cache.Cache) (all []string) {
@@ -476,7 +475,7 @@ func (v httpVector) outcomes(t *testing.T, c *cache.Cache) (all []string) {
 	for ; i < len(v.Responses); i++ {
 		notModified = false
 		start := time.Now()
-		r, err := c.Get(t.Context(), o, sourceOf(f))
+		r, _, err := c.Get(t.Context(), o, sourceOf(f))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -503,8 +502,8 @@ func TestNoCacheDoesNotEndTheLastGoodCopy(t *testing.T) {
 			continue
 		}
 		synctest.Test(t, func(t *testing.T) {
+			v.ID = "stale-sie-503" // with LastGood
 			c := v.cache()
-			c.Outage = cache.LastGood
 			if got := fmt.Sprint(v.outcomes(t, c)); got != "[miss hit]" {
 				t.Errorf("%v, want the copy to be used", got)
 			}

@@ -63,13 +63,13 @@ func TestEitherClockEndsAndBothClocksGrant(t *testing.T) {
 }
 
 func TestNoClockMakesAnAnswerLast(t *testing.T) {
-	c := &Cache{noSpread: true, Outage: GoogleLadder}
-	c.init()
+	c := (&Cache{Outage: GoogleLadder}).WithoutSpread()
+	c.once.Do(c.init)
 	t0 := time.Now()
 	good := &fetch.Result{StatusCode: 200, Policy: policy.Parse([]byte("User-agent: *\nDisallow: /\n")), Header: http.Header{}}
 	bad := &fetch.Result{StatusCode: 503, Policy: policy.Unreachable(), Err: errRecord}
-	fresh := c.arrived(nil, good, t0).state
-	outage := c.arrived(nil, bad, t0).state
+	fresh := c.arrived(nil, good, stored{}, t0)
+	outage := c.arrived(nil, bad, stored{}, t0)
 
 	type outcome struct {
 		r   *fetch.Result
@@ -101,53 +101,5 @@ func TestNoClockMakesAnAnswerLast(t *testing.T) {
 	}
 	if r := c.terms.during(outage, t0.Add(31*24*time.Hour)); r != outage.assumed {
 		t.Errorf("after 31 days by both clocks: status %d, %v", r.StatusCode, r.Err)
-	}
-}
-
-// A cache that is asked sees a jump within a second, and does not take back what it
-// counted: entries may only expire early.
-func TestClockFollowsTheFasterOfTwo(t *testing.T) {
-	t0 := time.Now()
-	var c stopwatch
-	c.start = t0
-	mono := time.Duration(0)
-	for _, step := range []struct {
-		name       string
-		mono, wall time.Duration // since the step before
-		want       time.Duration // since the step before
-	}{
-		{"an hour", time.Hour, time.Hour, time.Hour},
-		{"slewed a little", time.Hour, time.Hour + 500*time.Millisecond, time.Hour},
-		{"three days asleep", time.Second, 72 * time.Hour, 72 * time.Hour},
-		{"set back by ten years", time.Hour, -10 * year, time.Hour},
-		{"an hour more", time.Hour, time.Hour, time.Hour},
-		{"set ahead again", time.Second, 10 * year, 10 * year},
-	} {
-		before := c.at(t0.Add(mono))
-		mono += step.mono
-		t0 = jumped(t0, step.wall-step.mono)
-		now := t0.Add(mono)
-		c.look(now)
-		if got := c.at(now) - before; (got - step.want).Abs() > time.Second {
-			t.Errorf("%s: %v, want %v", step.name, got, step.want)
-		}
-	}
-}
-
-func TestAClockThatGoesToAndFroNeverRunsBack(t *testing.T) {
-	var c stopwatch
-	t0 := time.Now()
-	c.start = t0
-	before := c.at(t0)
-	for i := range 80 { // a wall clock that flips between now and ten years ahead (two NTP sources)
-		by := 10 * year
-		if i%2 == 1 {
-			by = 0
-		}
-		c.look(jumped(t0, by))
-		if now := c.at(t0); now < before {
-			t.Fatalf("flip %d: the clock went back from %v to %v: what has expired is fresh for %v", i, before, now, before-now)
-		}
-		before = c.at(t0)
 	}
 }

@@ -1,0 +1,232 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	storeTimeout = 2 * time.Second // the default of Cache.StoreTimeout
+	writeTimeout = 5 * time.Second // of one Put
+
+	// storeAgain is how long after a Store that did not answer the next caller asks it again.
+	storeAgain = 5 * time.Second
+
+	// lockTTL is how long a lock outlives a process that dies.
+	lockTTL = 5 * time.Second
+
+	maxCalls   = 64              // of one kind at a time
+	breakAfter = 5               // failures in a row
+	breakFor   = 5 * time.Second // until the next attempt
+)
+
+var (
+	// errDown is for a part of the Store that fails and is left alone.
+	errDown = errors.New("cache: the store fails")
+
+	// errCrowded is for a call that found no place among our own. That is no failure of the Store.
+	errCrowded = errors.New("cache: too many calls of the store are under way")
+)
+
+// backing is a Store behind its bounds: of time, and of calls at a time. A part that fails is left alone.
+type backing struct {
+	store    Store
+	locker   Locker // nil: it has no locks
+	patience time.Duration
+	running  *tasks       // with what is written behind the callers
+	closed   func() error // closes the Store, once
+
+	reads, locks, writes part
+	debts
+}
+
+func (b *backing) init(store Store, patience time.Duration, log *slog.Logger, running *tasks) {
+	b.store, b.patience, b.running = store, patience, running
+	b.locker, _ = store.(Locker)
+	b.reads.init("reading", log)
+	b.locks.init("locking", log)
+	b.writes.init("writing", log)
+	b.owed = make(map[string]*debt)
+	b.closed = sync.OnceValue(func() error {
+		if c, ok := store.(io.Closer); ok {
+			return c.Close()
+		}
+		return nil
+	})
+}
+
+func (b *backing) failures() uint64 {
+	return b.reads.errors.Load() + b.locks.errors.Load() + b.writes.errors.Load()
+}
+
+// read returns the record of a key with its file; nil if there is none. An error means that it is not known whether
+// there is one. What is owed stands for what was lost, unless the Store has something newer.
+func (b *backing) read(ctx context.Context, key string) (rec *record, body []byte, err error) {
+	data, found := []byte(nil), false
+	err = b.reads.call(ctx, b.patience, func(ctx context.Context) error {
+		v, err := b.store.Get(ctx, key)
+		if errors.Is(err, ErrMiss) {
+			return nil
+		}
+		data, found = v, true
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if found {
+		if rec, body, err = decodeRecord(key, data); err != nil {
+			b.reads.errors.Add(1)
+			return nil, nil, err
+		}
+	}
+	if m := b.owes(key); m.received.After(rec.received()) {
+		return m.record(key), nil, nil
+	}
+	return rec, body, nil
+}
+
+// lock tries to take the lock of a key. unlock is nil if another process has it. With an error there is none to be had:
+// going on without can only cost a fetch.
+func (b *backing) lock(ctx context.Context, key string) (unlock func(), err error) {
+	err = b.locks.call(ctx, b.patience, func(ctx context.Context) error {
+		u, ok, err := b.locker.Lock(ctx, key, lockTTL)
+		if err == nil && ok {
+			unlock = u
+		}
+		return err
+	})
+	return unlock, err
+}
+
+// put writes a value behind its caller, and then calls unlock. If all places are taken, the caller waits for one. o is
+// what is owed until it is written; nil: nothing.
+func (b *backing) put(key string, data []byte, ttl time.Duration, o *debt, unlock func()) {
+	if !b.writes.enter(context.Background(), b.patience) {
+		b.paid(key, o, errCrowded)
+		unlock()
+		return
+	}
+	b.running.Go(func() {
+		defer unlock()
+		defer b.writes.leave()
+		if err := b.write(context.Background(), key, data, ttl); b.paid(key, o, err) {
+			b.running.Go(func() { _ = b.pay(context.Background()) })
+		}
+	})
+}
+
+// write makes one Put. The caller has a place.
+func (b *backing) write(ctx context.Context, key string, data []byte, ttl time.Duration) error {
+	return b.writes.do(ctx, writeTimeout, func(ctx context.Context) error { return b.store.Put(ctx, key, data, ttl) })
+}
+
+// part is one kind of calls: places for those under way, and a breaker. Reading and writing have one each: a replica
+// that lost its master still answers, but takes nothing.
+type part struct {
+	name   string
+	log    *slog.Logger
+	places chan struct{}
+	errors atomic.Uint64 // calls that failed, and values that were amiss
+
+	mu       sync.Mutex // guards what follows
+	failures int        // in a row
+	failed   time.Time  // when the latest of them was
+	next     time.Time  // no call before, while it is left alone
+}
+
+func (p *part) init(name string, log *slog.Logger) {
+	p.name, p.log, p.places = name, log, make(chan struct{}, maxCalls)
+}
+
+// call makes one call that takes limit at most. Waiting for a place takes no longer.
+func (p *part) call(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
+	if !p.allows(time.Now(), false) {
+		return errDown
+	}
+	if !p.enter(ctx, limit) {
+		return errCrowded
+	}
+	defer p.leave()
+	return p.do(ctx, limit, f)
+}
+
+func (p *part) enter(ctx context.Context, limit time.Duration) bool {
+	select {
+	case p.places <- struct{}{}:
+		return true
+	default:
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case p.places <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (p *part) leave() { <-p.places }
+
+// do is call for who has a place.
+func (p *part) do(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
+	began := time.Now()
+	if !p.allows(began, true) {
+		return errDown
+	}
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := f(bounded)
+	if ctx.Err() == nil || err == nil { // else the Cache was closed meanwhile
+		p.done(began, time.Now(), err)
+	}
+	return err
+}
+
+// allows reports whether to call. While the part is left alone, one call in five seconds finds out; it is taken.
+func (p *part) allows(now time.Time, taken bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failures < breakAfter {
+		return true
+	}
+	if now.Before(p.next) {
+		return false
+	}
+	if taken {
+		p.next = now.Add(breakFor) // before the call: others are not to try, too
+	}
+	return true
+}
+
+// done counts the outcome of a call. It logs without the lock: a handler may use the Cache.
+func (p *part) done(began, now time.Time, err error) {
+	if from, to := p.count(began, now, err); from < breakAfter && to == breakAfter {
+		p.log.Warn("cache: the store fails and is left alone for now", "part", p.name, "error", err)
+	} else if from >= breakAfter && to == 0 {
+		p.log.Info("cache: the store works again", "part", p.name)
+	}
+}
+
+func (p *part) count(began, now time.Time, err error) (from, to int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	from = p.failures
+	switch {
+	case err == nil:
+		p.failures = 0
+		return from, 0
+	case from < breakAfter && !began.Before(p.failed): // those that fail together are one failure
+		p.failures++
+		p.failed = now
+	}
+	p.errors.Add(1)
+	p.next = now.Add(breakFor)
+	return from, p.failures
+}

@@ -1,0 +1,133 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	maxOwed = 10_000 // marks, of some 150 bytes
+	payers  = 16     // that write them at a time
+)
+
+// mark says that an origin had rules, when they came and until when they were to be kept. It stands for rules that a
+// Store may not have (no-store), that are too long for it, or that it did not take: a status of the moment does not
+// permit what they forbid. The zero mark is none.
+type mark struct {
+	received, until time.Time
+}
+
+// debts are the marks that a Store is owed: what it has may be older than the rules that it did not take.
+type debts struct {
+	mu   sync.Mutex // guards what follows
+	owed map[string]*debt
+	busy bool // they are being paid behind the callers
+}
+
+type debt struct {
+	mark
+	paying bool // somebody writes it, or the rules themselves, just now
+}
+
+// owe notes what stands for the rules of a key while they are being written, and if that fails; the zero mark: it has
+// none any more.
+func (d *debts) owe(key string, m mark) *debt {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.owed, key)
+	if m == (mark{}) || len(d.owed) >= maxOwed {
+		return nil
+	}
+	o := &debt{mark: m, paying: true}
+	d.owed[key] = o
+	return o
+}
+
+func (d *debts) owes(key string) mark {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if o := d.owed[key]; o != nil {
+		return o.mark
+	}
+	return mark{}
+}
+
+// next hands out a debt to be paid.
+func (d *debts) next() (key string, o *debt) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for key, o = range d.owed {
+		if !o.paying {
+			o.paying = true
+			return key, o
+		}
+	}
+	return "", nil
+}
+
+// paid ends a debt, or gives it back. After a success it reports whether there are others to be paid now.
+func (d *debts) paid(key string, o *debt, err error) (others bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if o != nil {
+		if o.paying = false; err == nil && d.owed[key] == o {
+			delete(d.owed, key)
+		}
+	}
+	if err != nil || d.busy {
+		return false
+	}
+	for _, o := range d.owed {
+		d.busy = d.busy || !o.paying
+	}
+	return d.busy
+}
+
+// pay writes all that is owed, until something fails. The error says what is left.
+func (b *backing) pay(ctx context.Context) error {
+	var paying sync.WaitGroup
+	failed := make(chan error, payers)
+	for range payers {
+		paying.Go(func() {
+			for key, o := b.next(); o != nil; key, o = b.next() {
+				err := b.payOne(ctx, key, o.mark)
+				if b.paid(key, o, err); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	paying.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.busy = false
+	select {
+	case err := <-failed:
+		return fmt.Errorf("cache: marks of %d origins are not in the store: %w", len(b.owed), err)
+	default:
+		return nil
+	}
+}
+
+// payOne writes a mark, unless the Store has something newer. A damaged value is none. It asks a Store that was left
+// alone, too: this may be the last moment.
+func (b *backing) payOne(ctx context.Context, key string, m mark) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	data, err := b.store.Get(ctx, key)
+	if err != nil && !errors.Is(err, ErrMiss) {
+		return err
+	}
+	if rec, _, err := decodeRecord(key, data); err == nil && !m.received.After(rec.received()) {
+		return nil
+	}
+	data, err = m.record(key).encode(nil)
+	if err != nil {
+		return err
+	}
+	return b.store.Put(ctx, key, data, max(time.Until(m.until), time.Minute))
+}
