@@ -1,10 +1,7 @@
-// Package turns is what several processes need to keep one pace at each origin: the interface
-// of a store of turns, for the field Turns of a client.Pacer. Package redisturns keeps one in Redis;
-// package turnstest tests an implementation.
+// Package turns is where the processes of a fleet agree on when each of them may start a request at an origin.
 //
-// A store knows nothing of HTTP or robots.txt. For each origin it keeps the latest start and the
-// latest end of a request, the places that are taken, a pause, and who waits. All times are by
-// its own clock, never by the clocks of those who ask.
+// A client.Pacer with a Store reserves its starts there. Package redisturns is a Store in Redis; package turnstest tells
+// whether another one keeps the promises of this page, and has one in memory for tests.
 package turns
 
 import (
@@ -12,120 +9,26 @@ import (
 	"time"
 )
 
-// Store keeps the turns of origins. Its methods must be safe for concurrent use and end when
-// ctx does. An error means that the store may or may not have done what it was asked for.
+// Store keeps the starts of a fleet, by one clock of its own: the clocks of those who ask do not count. Its methods must
+// be safe for concurrent use, and end when ctx does. After an error it is unknown whether the call took effect: a start
+// may be reserved that nobody makes.
 //
-// At one origin a turn is given no sooner than Ask.Delay after the latest start and the latest end
-// that the store knows of, not during a pause, and only while fewer than Ask.Places places are
-// taken. Those who wait go in the order in which they first asked, Robots before a Visitor and a
-// Visitor before the others, as long as they come back in time: if one does not, the store may give
-// its turn to the next.
-//
-// A store forgets an origin when its pauses, the longest of the delays that it was asked for, and
-// Ask.Keep have passed. A store that loses its data may let one request for each place start too
-// early, in a pause too, and then keeps the pace again. It does not know which turns are in flight
-// until they are Renewed.
-//
-// A store that outlives the programs that use it meets state that another version wrote. It must
-// then give no turn that either version would refuse: it waits until all that the other has given
-// must have lapsed, and keeps the longest delay. A value that is no state at all may hold up its
-// origin for a time, but not for ever.
+// A key stands for an origin, such as "https://www.example.com". It may have any bytes. Of each a Store keeps three
+// times: last, the latest start that it reserved; next, the earliest start that it may reserve; and resume, the end of
+// the longest pause. What it was never asked, or has forgotten, is as if these lay in the far past. It may forget a key
+// when a minute has passed since the later of next and resume, and not before. A Store that loses its data lets one start
+// of each key come too early, in a pause too.
 type Store interface {
-	// Take asks for a turn at an origin, and takes a place for it. It does not wait: if the turn
-	// has not come, the Reply says when to ask again. Asking again for a turn of the same name, as
-	// after an answer that was lost, takes no second place. Nor does it give up the first: the
-	// question may arrive late.
-	Take(ctx context.Context, origin string, a Ask) (Reply, error)
+	// Reserve reserves the earliest free start, in one atomic step: at = max(now, next, resume, last+delay). If at is
+	// no later than now+within, it is reserved: last becomes at, next becomes at+delay, and ok is true. Else nothing
+	// changes. Wait is at less now, in both cases: how long, from the answer on, until the start, or until it pays to
+	// ask again. It is never negative.
+	//
+	// Delay is the distance to the starts before and after, a day at most. A negative delay or within is zero.
+	Reserve(ctx context.Context, key string, delay, within time.Duration) (wait time.Duration, ok bool, err error)
 
-	// Tell tells the store of what has become of a turn.
-	Tell(ctx context.Context, origin string, n Report) error
-}
-
-// Kind is what a turn is for.
-type Kind uint8
-
-const (
-	// Page is a request. It waits for the starts and ends of all others.
-	Page Kind = iota
-
-	// Visit reserves a turn for a request to come, as Pacer.Wait does. It takes no place, and the
-	// next Page keeps the delay to it.
-	Visit
-
-	// Visitor is the request that uses a Visit. It goes before all who wait but Robots, and keeps
-	// no delay to any Visit.
-	Visitor
-
-	// Robots reads robots.txt. It goes before all who wait, since they may be waiting for what that
-	// says. It does not wait for a place, but takes one. It keeps the longest of the delays that
-	// the store was asked for.
-	Robots
-)
-
-// Ask is a question for a turn.
-type Ask struct {
-	Turn   string        // its name: at most 16 letters and digits, used for no other turn
-	Kind   Kind          // what it is for
-	Delay  time.Duration // the distance to keep
-	Places int           // how many requests may be in flight; zero: any number
-	Lease  time.Duration // how long a place lasts that is not renewed
-
-	// Keep is how long the store remembers the turn after its end, if that is longer than Delay. Before robots.txt
-	// has been read, its reader does not know the delay that others will ask for.
-	Keep time.Duration
-}
-
-// Reply is the answer to an Ask.
-type Reply struct {
-	// Taken reports whether the turn is given. If so, Pause, Wait and Least are
-	// zero and Wake is nil.
-	Taken bool
-
-	// Strain is how often the site has failed, less its good answers since. While it is
-	// zero, good answers need no Report.
-	Strain int
-
-	// Pause is how long no turn will be given, because the site asked for it or suffers.
-	Pause time.Duration
-
-	// Wait is how long to wait before asking again: the turn can come then, if all goes as the
-	// store expects.
-	Wait time.Duration
-
-	// Least is how soon the turn can come at best, even if all others give up.
-	Least time.Duration
-
-	// Wake is closed when it pays to ask sooner than Wait says. It may be nil.
-	Wake <-chan struct{}
-}
-
-// Event is what happened to a turn.
-type Event uint8
-
-const (
-	// Ended gives the place back: the request has ended just now. It may be told again, when a longer Delay
-	// has been learned from the answer.
-	Ended Event = iota
-
-	// Dropped gives the turn back, or what waits for it: there was no request.
-	Dropped
-
-	// Renewed says that the request goes on. The place lasts for another Lease, also if it
-	// had lapsed.
-	Renewed
-
-	// Failed says that the site suffers. If Pause is positive, the site asked for it;
-	// otherwise the pause grows: twice the delay (or two seconds, if that is more), then twice
-	// as long with each failure, up to an hour.
-	Failed
-
-	// Answered says that the site does well. It halves the next pause.
-	Answered
-)
-
-// Report is what happened to a turn.
-type Report struct {
-	Ask                 // the turn
-	Event Event         // what happened
-	Pause time.Duration // of Failed
+	// Pause lets nothing start for d from now on: no start is reserved before. A pause never shortens another. Rest is
+	// how long the longest pause still lasts, zero if there is none. If d is zero or negative, nothing changes: the call
+	// only asks.
+	Pause(ctx context.Context, key string, d time.Duration) (rest time.Duration, err error)
 }
