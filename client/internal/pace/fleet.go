@@ -1,0 +1,188 @@
+package pace
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// fleet is what a Keeper knows of Turns.
+type fleet struct {
+	roundTrip time.Duration // of the latest question
+	fault     error         // why the latest question failed; nil: it did not
+	pause     time.Duration // after that, until the next question
+	next      time.Time     // when that is: of one line, whose answer the others wait for
+	told      chan struct{} // closed when all pauses so far are told; nil: there were none
+}
+
+// reservation is a start that Turns gave to a line: to whoever stands first there when it comes.
+type reservation struct {
+	at    time.Time
+	until time.Time // a start after that may be too close to another process's
+	asked time.Time // when Turns was last asked, and there was no pause
+}
+
+const (
+	// turnsTimeout bounds one question.
+	turnsTimeout = 2500 * time.Millisecond
+
+	// tellTimeout bounds how long Turns is told of one pause, again and again if it fails.
+	tellTimeout = 5 * time.Second
+
+	// turnsSlack is how late a process may be, besides what it takes to ask.
+	turnsSlack = 20 * time.Millisecond
+
+	shortestFault, longestFault = 100 * time.Millisecond, 2 * time.Second
+)
+
+// holds reports whether there is a reservation that can be used, now or later.
+func (r reservation) holds(now time.Time) bool { return !r.at.IsZero() && !now.After(r.until) }
+
+// needsTurns reports whether Turns has to be asked before a start: for a reservation or, if there is one for longer than
+// a second, whether a pause has come.
+func (l *line) needsTurns(now time.Time) bool {
+	return l.k.Turns != nil && (!l.reserved.holds(now) || now.Sub(l.reserved.asked) > decisionHolds)
+}
+
+// askTurns asks Turns, unless another does so, or Turns has failed just now. One line at a time finds out whether it
+// works again.
+func (l *line) askTurns(ctx context.Context, w *waiter, now time.Time) error {
+	f := &l.k.fleet
+	switch failing := f.fault != nil && now.Before(f.next); {
+	case w.try && (l.asking || failing):
+		return l.leftBy(w, l.late(w, later(f.next, now.Add(tryAgain)), 0, now))
+	case l.asking:
+		l.sleep(ctx, w, time.Time{})
+		return nil
+	case failing:
+		l.sleep(ctx, w, f.next)
+		return nil
+	case f.fault != nil:
+		f.next = now.Add(turnsTimeout)
+	}
+	l.asking = true
+	defer func() { l.asking = false; l.wakeFirst() }()
+	if l.reserved.holds(now) || l.delay(now) == 0 {
+		l.askForPauses(ctx, w, now)
+	} else {
+		l.reserve(ctx, w, now)
+	}
+	return nil
+}
+
+// reserve asks for a start. How long the answer says to wait counts from its arrival, so the start comes late by a
+// part of the round trip, and by what the machine adds. The slack makes up for both: it is part of the distance, and a
+// start later than that is not made.
+func (l *line) reserve(ctx context.Context, w *waiter, now time.Time) {
+	within, slack := Day, l.slack(w)
+	if deadline, ok := ctx.Deadline(); ok && !w.try {
+		within = deadline.Sub(now)
+	}
+	var wait time.Duration
+	var ok bool
+	delay := l.delay(now) + slack
+	answered, err := l.question(ctx, now, func(ctx context.Context) (err error) {
+		wait, ok, err = l.k.Turns.Reserve(ctx, l.key, delay, within)
+		return err
+	})
+	switch at := answered.Add(wait); {
+	case err != nil:
+	case ok:
+		l.reserved = reservation{at: at, until: now.Add(wait + slack), asked: now}
+	default:
+		w.least = at
+	}
+}
+
+// slack is how late a start may be. A Try comes back by a timer of its caller's, who also sends on a place that is kept.
+func (l *line) slack(w *waiter) time.Duration {
+	d := turnsSlack + 2*l.k.fleet.roundTrip
+	if w.try || w.Kept {
+		d = max(d, tryGrace)
+	}
+	return d
+}
+
+// askForPauses asks whether another process was sent away: before the start of an old reservation, and where no
+// distance is kept.
+func (l *line) askForPauses(ctx context.Context, w *waiter, now time.Time) {
+	var rest time.Duration
+	answered, err := l.question(ctx, now, func(ctx context.Context) (err error) {
+		rest, err = l.k.Turns.Pause(ctx, l.key, 0)
+		return err
+	})
+	switch {
+	case err != nil:
+	case rest > 0:
+		l.resume = later(l.resume, answered.Add(rest))
+		l.reserved = reservation{}
+	case l.reserved.holds(now):
+		l.reserved.asked = now
+	default: // any time will do
+		l.reserved = reservation{at: answered, until: now.Add(decisionHolds + l.slack(w)), asked: now}
+	}
+}
+
+// question asks Turns, without the lock. It returns when the answer came, and notes how long that took, or the failure.
+func (l *line) question(ctx context.Context, now time.Time, ask func(context.Context) error) (time.Time, error) {
+	k, f := l.k, &l.k.fleet
+	k.mu.Unlock()
+	short, cancel := context.WithTimeout(ctx, turnsTimeout)
+	err := ask(short)
+	cancel()
+	answered := time.Now()
+	k.mu.Lock()
+	switch {
+	case err == nil:
+		f.roundTrip, f.fault, f.pause = answered.Sub(now), nil, 0
+	case ctx.Err() == nil:
+		f.pause = min(max(2*f.pause, shortestFault), longestFault)
+		f.fault, f.next = err, answered.Add(f.pause)
+	case f.fault != nil: // who asked has gone
+		f.next = answered
+	}
+	return answered, err
+}
+
+// tell tells Turns of a pause that has begun here. It does not wait for that.
+func (k *Keeper) tell(key string, pause time.Duration) {
+	if k.Turns == nil {
+		return
+	}
+	before, told, ends := k.fleet.told, make(chan struct{}), time.Now().Add(pause)
+	k.fleet.told = told
+	go func() {
+		defer close(told)
+		ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
+		defer cancel()
+		for ctx.Err() == nil {
+			if _, err := k.Turns.Pause(ctx, key, time.Until(ends)); err == nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(shortestFault):
+			}
+		}
+		if before != nil {
+			<-before
+		}
+	}()
+}
+
+// Shutdown waits until Turns knows of all pauses, or cannot be told of them, for five seconds at most. The error is that
+// of ctx.
+func (k *Keeper) Shutdown(ctx context.Context) error {
+	k.mu.Lock()
+	told := k.fleet.told
+	k.mu.Unlock()
+	if told == nil {
+		return nil
+	}
+	select {
+	case <-told:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("telling the store of turns of pauses: %w", context.Cause(ctx))
+	}
+}

@@ -1,0 +1,148 @@
+package pace
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+	"weak"
+
+	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/policy"
+)
+
+// lesson is what robots.txt asks of one reader. Several that share a Pacer are one visitor to the site, so the largest
+// delay of those in use is kept.
+type lesson struct {
+	reader string
+	rules  weak.Pointer[policy.Policy] // that it was learned from; the memory of the cache is not held up
+	rate   policy.Rate
+	used   time.Time
+}
+
+const (
+	// mostReaders bounds what is kept of one origin. Beyond it, those who are asked for less are learned again each time.
+	mostReaders = 8
+
+	// readerIdle is how long a reader without requests goes on to slow the others.
+	readerIdle = time.Hour
+)
+
+// Learn notes what robots.txt asks of a reader: the group of that reader in p. The reader is the product token and the
+// dialect that it is read in, as any text. What is kept is the largest delay of all readers at o that were heard of
+// within an hour. The same pointer is the same set of rules, so a call that brings nothing new is cheap. If p is nil, the
+// file is unreachable: what was asked for before is kept.
+func (k *Keeper) Learn(o fetch.Origin, reader string, p *policy.Policy, g policy.Group) {
+	rules := weak.Make(p)
+	if k.knows(o, reader, rules) {
+		return
+	}
+	rate := g.Rate() // takes milliseconds where the file is hostile
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	l := k.line(o, now)
+	l.lessons = slices.DeleteFunc(l.lessons, func(s lesson) bool { return s.reader == reader })
+	if len(l.lessons) == mostReaders {
+		least := slices.MinFunc(l.lessons, func(a, b lesson) int { return cmp.Compare(a.asked(now), b.asked(now)) })
+		l.lessons = slices.DeleteFunc(l.lessons, func(s lesson) bool { return s.reader == least.reader })
+	}
+	l.lessons = append(l.lessons, lesson{strings.Clone(reader), rules, rate, now})
+	l.wakeFirst()
+}
+
+// knows reports whether there is nothing to learn. It notes that the reader is in use, and drops those that are not.
+func (k *Keeper) knows(o fetch.Origin, reader string, rules weak.Pointer[policy.Policy]) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	l := k.line(o, now)
+	none := weak.Pointer[policy.Policy]{}
+	known := rules == none
+	for i := range l.lessons {
+		if s := &l.lessons[i]; s.reader == reader {
+			s.used = now
+			known = known || s.rules == rules
+		}
+	}
+	before := len(l.lessons)
+	l.lessons = slices.DeleteFunc(l.lessons, func(s lesson) bool { return now.Sub(s.used) > readerIdle })
+	if len(l.lessons) < before {
+		l.wakeFirst()
+	}
+	return known
+}
+
+// asked is the delay that is asked for at time t, or zero.
+func (s *lesson) asked(t time.Time) time.Duration {
+	d, _, _ := s.rate.At(t)
+	return d
+}
+
+// asked is the largest delay that robots.txt asks for at time t.
+func (l *line) asked(t time.Time) (d time.Duration) {
+	for i := range l.lessons {
+		d = max(d, l.lessons[i].asked(t))
+	}
+	return d
+}
+
+// floor is the delay where robots.txt asks for none.
+func (k *Keeper) floor() time.Duration { return max(k.Delay, k.MinDelay) }
+
+// delay is the distance to keep at time t: the largest of all readers.
+func (l *line) delay(t time.Time) time.Duration {
+	k := l.k
+	if len(l.lessons) == 0 {
+		return k.floor()
+	}
+	d := k.MinDelay
+	for i := range l.lessons {
+		if asked, _, ok := l.lessons[i].rate.At(t); ok {
+			d = max(d, min(asked, k.MaxDelay))
+		} else {
+			d = max(d, k.Delay)
+		}
+	}
+	return d
+}
+
+// change is when, after t, the answer of delay may change; zero if it never does.
+func (l *line) change(t time.Time) (next time.Time) {
+	for i := range l.lessons {
+		if _, until, _ := l.lessons[i].rate.At(t); next.IsZero() || !until.IsZero() && until.Before(next) {
+			next = until
+		}
+	}
+	return next
+}
+
+// spaced is the first time, not before now, that lies the delay after from. The delay may change with the hour (a
+// Request-rate with a window), so it goes from one change to the next.
+func (l *line) spaced(from, now time.Time) time.Time {
+	if from.IsZero() {
+		return now
+	}
+	for t := now; ; {
+		d := l.delay(t)
+		if t.Sub(from) >= d {
+			return t
+		}
+		at, change := from.Add(d), l.change(t)
+		if change.IsZero() || at.Before(change) {
+			return at
+		}
+		t = change
+	}
+}
+
+// tooSlow returns the refusal of an origin that asks for more than MaxDelay, or nil. Its robots.txt is read.
+func (l *line) tooSlow(w *waiter, now time.Time) error {
+	if !l.k.RefuseLongDelays || w.Robots {
+		return nil
+	}
+	if asked := l.asked(now); asked > l.k.MaxDelay {
+		return &Slow{asked, l.k.MaxDelay}
+	}
+	return nil
+}

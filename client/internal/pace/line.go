@@ -1,0 +1,311 @@
+package pace
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"time"
+)
+
+// line is what a Keeper knows of one origin, and who waits there. Keeper.mu guards it: its methods are called with the
+// lock held, and those that wait give it up meanwhile.
+//
+// A rate.Limiter (golang.org/x/time) does not do. Its bucket fills from the start of a request, while the delay has to
+// run from the end too; a reservation, once made, keeps its time, whether a pause comes in between or a caller ahead
+// gives up; and it does not count what is under way.
+type line struct {
+	k   *Keeper
+	key string // of Turns
+
+	last     time.Time // the latest start or end of a request
+	header   time.Time // the latest answer
+	underway int       // places that are taken
+	silent   int       // of them, requests that were handed on and have no answer
+
+	resume       time.Time // no start before: the site asked for a pause, or suffers
+	strain       int       // failures, less the good answers since
+	failed       time.Time // the latest failure that made its own pause
+	robotsFailed bool      // the latest robots.txt has
+
+	lessons []lesson  // what robots.txt asks for
+	waiting list.List // of *waiter: robots.txt, then a place that is held, then the others, each as they came
+	tried   *waiter   // the place in line that a Try has left, or nil
+
+	asking   bool // somebody asks Turns
+	reserved reservation
+}
+
+// waiter is who waits in a line.
+type waiter struct {
+	Ask
+	try     bool
+	elem    *list.Element // of line.waiting
+	decided time.Time     // when it was last decided on
+	since   time.Time     // when it came to stand first; zero: not yet
+	due     time.Time     // when its time first came, and it waited for a header; zero: not yet
+	least   time.Time     // the turn comes no sooner, says Turns
+	told    time.Time     // At of the Try that left this place
+	wake    chan struct{} // holds one: things have changed, look again
+}
+
+// take goes through the line.
+func (k *Keeper) take(ctx context.Context, a Ask, try bool) (*Place, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	l := k.line(a.Origin, now)
+	if a.Held != nil && a.Held.ended {
+		a.Held = nil
+	}
+	if a.Held.isFresh(now) {
+		return a.Held, nil
+	}
+	w := l.enter(a, try, now)
+	defer l.leave(w)
+	for {
+		p, err := l.step(ctx, w)
+		if p != nil || err != nil {
+			return p, err
+		}
+	}
+}
+
+// step looks once, and does what has to be done before the turn: it waits, decides once more, or asks Turns. The result
+// is the place or an error, or neither: look again.
+func (l *line) step(ctx context.Context, w *waiter) (*Place, error) {
+	now := time.Now()
+	l.lapse(now)
+	if err := l.tooSlow(w, now); err != nil {
+		return nil, err
+	}
+	at := l.earliest(w, now)
+	deadline, hasDeadline := ctx.Deadline()
+	switch {
+	case ctx.Err() != nil:
+		return nil, l.because(context.Cause(ctx))
+	case hasDeadline && now.After(deadline): // ctx does not say so yet
+		return nil, l.because(context.DeadlineExceeded)
+	case w.try && (l.first() != w || l.isFull(w) || at.After(now)):
+		return nil, l.leftBy(w, l.late(w, at, l.ahead(w), now))
+	case hasDeadline && at.After(deadline):
+		return nil, l.late(w, at, 0, deadline)
+	case l.first() != w || l.isFull(w):
+		l.sleep(ctx, w, time.Time{})
+		return nil, nil
+	}
+	if w.since.IsZero() {
+		w.since = now
+	}
+	switch {
+	case at.After(now):
+		l.sleep(ctx, w, at)
+	case l.patience(w, now).After(now):
+		l.sleep(ctx, w, w.due.Add(headerPatience))
+	case l.needsTurns(now):
+		return nil, l.askTurns(ctx, w, now)
+	case w.Recheck != nil && now.Sub(w.decided) > decisionHolds:
+		return nil, l.recheck(ctx, w)
+	default:
+		return l.start(w, now), nil
+	}
+	return nil, nil
+}
+
+// earliest is when w can start, as far as is known; never before now. Whether others go first, and whether a request has
+// to end, is not in it.
+func (l *line) earliest(w *waiter, now time.Time) time.Time {
+	from := l.last
+	if w.Robots {
+		from = later(from, l.header)
+	}
+	at := later(l.spaced(from, now), l.resume)
+	at = later(at, w.least)
+	if l.reserved.holds(now) {
+		at = later(at, l.reserved.at)
+	}
+	if t := l.tried; t != nil && !w.Robots && w.Held == nil && t != w && l.waiting.Front() == t.elem && at.Add(l.delay(at)).After(t.told) {
+		at = later(at, t.told.Add(tryGrace)) // its start would take the one that Try was told of
+	}
+	return at
+}
+
+// isFull reports whether a request has to end before w can start. Robots.txt waits for none: a body that the caller
+// leaves open must not make the origin unreachable.
+func (l *line) isFull(w *waiter) bool {
+	return !w.Robots && w.Held == nil && l.k.MaxUnderway > 0 && l.underway >= l.k.MaxUnderway
+}
+
+// patience is until when w, a robots.txt whose time has come, waits for the header of another request: over a slow
+// connection, what was handed on long ago may reach the site only now.
+func (l *line) patience(w *waiter, now time.Time) time.Time {
+	if !w.Robots || l.silent == 0 {
+		return now
+	}
+	if w.due.IsZero() {
+		w.due = now
+	}
+	return w.due.Add(headerPatience)
+}
+
+// start gives w its turn.
+func (l *line) start(w *waiter, now time.Time) *Place {
+	p := w.Held
+	if p == nil || p.ended { // it may have ended while this waited
+		p = &Place{line: l, robots: w.Robots}
+		l.underway++
+	}
+	p.began, p.until = now, l.reserved.until
+	l.last = now
+	l.reserved = reservation{}
+	return p
+}
+
+// recheck decides on w once more. A reservation may be too old after that: then another is made.
+func (l *line) recheck(ctx context.Context, w *waiter) error {
+	l.k.mu.Unlock()
+	defer l.k.mu.Lock()
+	if err := w.Recheck(ctx, w.since); err != nil {
+		return err
+	}
+	w.decided = time.Now()
+	return nil
+}
+
+// enter puts a caller behind the last of those that it may not go ahead of. A Try takes the place in line that an
+// earlier one has left.
+func (l *line) enter(a Ask, try bool, now time.Time) *waiter {
+	l.lapse(now)
+	w := &waiter{Ask: a, try: try, decided: now}
+	if left := l.tried; try && left != nil {
+		w.elem, l.tried = left.elem, nil
+		w.elem.Value = w
+		return w
+	}
+	for e := l.waiting.Front(); e != nil && w.rank() > 0; e = e.Next() {
+		if e.Value.(*waiter).rank() < w.rank() {
+			w.elem = l.waiting.InsertBefore(w, e)
+			return w
+		}
+	}
+	w.elem = l.waiting.PushBack(w)
+	return w
+}
+
+// rank tells who goes first. Robots.txt does: others may be waiting for what it says. Who holds a place goes before those
+// who may be waiting for it.
+func (w *waiter) rank() int {
+	switch {
+	case w.Robots:
+		return 2
+	case w.Held != nil:
+		return 1
+	}
+	return 0
+}
+
+// first is the first who waits. It is not the place that a Try has left.
+func (l *line) first() *waiter {
+	e := l.waiting.Front()
+	if e != nil && e.Value == l.tried {
+		e = e.Next()
+	}
+	if e == nil {
+		return nil
+	}
+	return e.Value.(*waiter)
+}
+
+// ahead is how many go before w.
+func (l *line) ahead(w *waiter) (n int) {
+	for e := w.elem.Prev(); e != nil; e = e.Prev() {
+		n++
+	}
+	return n
+}
+
+// leave takes w out of the line, but for the place that its Try has left.
+func (l *line) leave(w *waiter) {
+	if l.tried != w {
+		l.waiting.Remove(w.elem)
+	}
+	l.wakeFirst()
+}
+
+// leftBy keeps the place in line of a Try that is late. An origin has one such place.
+func (l *line) leftBy(w *waiter, late *Late) error {
+	if l.tried == nil {
+		w.told, l.tried = late.At, w
+	}
+	return late
+}
+
+// lapse drops the place that a Try has left, if nobody came for it.
+func (l *line) lapse(now time.Time) {
+	if t := l.tried; t != nil && !now.Before(t.told.Add(tryGrace)) {
+		l.waiting.Remove(t.elem)
+		l.tried = nil
+	}
+}
+
+// late says when w can start, if as many go before it, the first of them at a time; paused by a pause that lasts beyond
+// a time.
+func (l *line) late(w *waiter, at time.Time, ahead int, beyond time.Time) *Late {
+	d := l.delay(at)
+	if l.isFull(w) { // a request has to end, and then comes a delay
+		at = later(at, time.Now().Add(max(d, tryAgain)))
+	}
+	if ahead > 0 {
+		at = later(at, time.Now().Add(tryAgain))
+	}
+	ahead = min(ahead, 10_000) // keeps the product in range
+	return &Late{At: at.Add(time.Duration(ahead) * d), Delay: d, Paused: l.resume.After(beyond), Fault: l.k.fleet.fault}
+}
+
+// because wraps why the wait has ended together with why Turns could not be asked.
+func (l *line) because(cause error) error {
+	if fault := l.k.fleet.fault; fault != nil {
+		return fmt.Errorf("%w (waiting for the store of turns: %w)", cause, fault)
+	}
+	return cause
+}
+
+// sleep returns when it is time to look again: at a time, if that is not zero, or sooner.
+func (l *line) sleep(ctx context.Context, w *waiter, at time.Time) {
+	if w.wake == nil {
+		w.wake = make(chan struct{}, 1)
+	}
+	l.k.mu.Unlock()
+	defer l.k.mu.Lock()
+	var due <-chan time.Time
+	if !at.IsZero() {
+		timer := time.NewTimer(time.Until(at))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-due:
+	case <-w.wake:
+	case <-ctx.Done():
+	}
+}
+
+// wakeFirst has the first in line look again. If it is about to, it has no channel, or one that is full.
+func (l *line) wakeFirst() {
+	if w := l.first(); w != nil && w.wake != nil {
+		select {
+		case w.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,133 @@
+package pace
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"time"
+)
+
+// Place is a request's place at an origin, from its turn until its end. Its methods are safe for concurrent use.
+type Place struct {
+	line   *line
+	robots bool
+	began  time.Time // its turn or, later, its Start
+	until  time.Time // of the reservation: a start after that needs another; zero: no Turns
+	silent bool      // it was handed on, and has no answer
+	ended  bool
+}
+
+// isFresh reports whether a request may start on p at once: there was no other start or end since its turn, and no pause.
+func (p *Place) isFresh(now time.Time) bool {
+	if p == nil {
+		return false
+	}
+	l := p.line
+	return l.last.Equal(p.began) && !l.resume.After(now) && (l.k.Turns == nil || !now.After(p.until))
+}
+
+// Start says that the request is handed on right now: others keep their distance from that. The turn itself counts as
+// the start until then.
+func (p *Place) Start() {
+	l := p.line
+	l.k.mu.Lock()
+	defer l.k.mu.Unlock()
+	if p.ended {
+		return
+	}
+	p.began = time.Now()
+	l.last = later(l.last, p.began)
+	if !p.silent {
+		p.silent = true
+		l.silent++
+	}
+}
+
+// Answered says that the header of the answer came, or with status zero that none will. A 429 or a 5xx, or no answer,
+// slows the site: for retryAfter, a day at most, if that is not zero, else for a pause that grows. Good answers shorten
+// the next pause.
+func (p *Place) Answered(status int, retryAfter time.Duration) {
+	l := p.line
+	l.k.mu.Lock()
+	defer l.k.mu.Unlock()
+	now := time.Now()
+	l.header = later(l.header, now)
+	p.speak()
+	failed := status == 0 || status == http.StatusTooManyRequests || status >= 500
+	if failed || l.strain > 0 || l.robotsFailed {
+		if pause := l.judge(p, failed, min(retryAfter, Day), now); pause > 0 {
+			l.resume = later(l.resume, now.Add(pause))
+			l.k.tell(l.key, pause)
+		}
+	}
+	l.wakeFirst()
+}
+
+// judge notes how the site does, and returns how long to stay away.
+func (l *line) judge(p *Place, failed bool, retryAfter time.Duration, now time.Time) time.Duration {
+	row := p.robots && failed && l.robotsFailed // failures of one robots.txt in a row are one
+	if p.robots {
+		l.robotsFailed = failed
+	}
+	switch {
+	case failed && retryAfter > 0: // the site knows best
+		return retryAfter
+	case failed && p.began.Before(l.failed): // requests that fail together tell of one trouble
+		return 0
+	case failed && row:
+		l.strain = max(l.strain, 1)
+	case failed && l.pause(now) < longestPause:
+		l.strain++
+	case !failed && l.strain > 0:
+		l.strain--
+	}
+	if failed {
+		l.failed = now
+	}
+	if l.strain == 0 {
+		return 0
+	}
+	// Give or take a fifth: the origins of one failing server, and the crawlers of one failing site, then do not come
+	// back together.
+	d := l.pause(now)
+	return d*4/5 + rand.N(d*2/5)
+}
+
+// longestPause bounds the pauses that the site did not ask for.
+const longestPause = time.Hour
+
+// pause is how long to stay away under the present strain. Each failure doubles it, and each good answer halves it: a
+// site that comes back does not meet the full load at once.
+func (l *line) pause(now time.Time) time.Duration {
+	unit := min(max(l.delay(now), time.Second), longestPause)
+	return min(unit<<min(l.strain, 12), longestPause)
+}
+
+// End gives the place back: the body is closed, or there is none. Only the first call counts.
+func (p *Place) End() {
+	l := p.line
+	l.k.mu.Lock()
+	defer l.k.mu.Unlock()
+	if p.ended {
+		return
+	}
+	p.ended = true
+	p.speak()
+	l.last = later(l.last, time.Now())
+	l.underway--
+	l.wakeFirst()
+}
+
+// speak notes that no robots.txt has to wait for the header of p any more.
+func (p *Place) speak() {
+	if p.silent {
+		p.silent = false
+		p.line.silent--
+	}
+}
+
+// Delay is the distance kept at the origin of the place.
+func (p *Place) Delay() time.Duration {
+	p.line.k.mu.Lock()
+	defer p.line.k.mu.Unlock()
+	return p.line.delay(time.Now())
+}
