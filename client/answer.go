@@ -1,114 +1,109 @@
 package client
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
 	"strings"
 	"time"
 
-	"github.com/robotsgate/robotsgate/client/internal/say"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
 // Answer is a Decision and what it rests on.
 type Answer struct {
 	policy.Decision
 
-	// Token is the product token that the decision was made for. Decision.GroupToken is the
-	// name of the group that was found for it.
+	// Token is the product token that the decision was made for. Decision.GroupToken is the name of the group that was
+	// found for it.
 	Token string
 
-	// With policy.ReasonUse: the first of Transport.Uses that is disallowed, and the statement
-	// that does it, with its mechanism, line and text. Else empty and nil.
-	Use string
-	By  *usage.Statement
+	// Overridden reports whether Transport.Override gave the rules, in place of robots.txt.
+	Overridden bool
 
-	// With policy.ReasonAgreement: the agreement that decided, in place of robots.txt. Rule and
-	// Group are its own, and Rule.Line counts the lines that ParseAgreements was given. Else nil.
-	Agreement *Agreement
+	// With policy.ReasonUse: the first of Transport.Uses that is disallowed, and the statement that does it, as a text
+	// with its line: robots.txt line 3, Content-Usage: "train-ai=n". Else empty.
+	Use string
+	By  string
 
 	// Unreachable says why robots.txt is unreachable, or is nil.
 	Unreachable error
 
-	// Received is when the robots.txt that decides was received. It is zero if none was
-	// asked for.
+	// Received is when the robots.txt that decides was received. It is zero if none was asked for.
 	Received time.Time
 
-	// Until is when the answer stops holding without another fetch. For an unreachable
-	// robots.txt, it is when the site will be asked again. It is zero if unknown.
+	// Until is when the answer stops holding without another fetch. For an unreachable robots.txt, it is when the site
+	// will be asked again. It is zero if unknown.
 	Until time.Time
 }
 
-// LogValue returns the answer in one line: for which token, why, and Unreachable as text, all cut.
-// The errors that embed an Answer are logged as errors.
-func (a Answer) LogValue() slog.Value { return slog.StringValue(a.text()) }
-
-func (a *Answer) text() string {
-	if a.By != nil {
-		by := *a.By
-		by.Text = say.Cut(by.Text)
-		return fmt.Sprintf("%v, disallows the use %q for %q", by, say.Cut(a.Use), say.Cut(a.Token))
+// String returns the answer in one line: for which token, and why. What comes from the network is cut and made printable,
+// so it is safe in a log.
+func (a Answer) String() string {
+	if a.Use != "" {
+		return fmt.Sprintf("%s, disallows the use %q for %q", said(a.By), cut(a.Use), cut(a.Token))
 	}
 	d := a.Decision
-	d.Rule.Pattern, d.GroupToken = say.Cut(d.Rule.Pattern), say.Cut(d.GroupToken) // the file decides how long they are
-	said := d.String()
-	if d.Rule.Line > 0 && a.Agreement == nil {
-		said = strings.Replace(said, ": ", " of robots.txt: ", 1)
+	d.Rule.Pattern, d.GroupToken = cut(d.Rule.Pattern), cut(d.GroupToken) // the file decides how long they are
+	text := d.String()
+	if of := " of robots.txt: "; d.Rule.Line > 0 {
+		if a.Overridden {
+			of = " of Override: "
+		}
+		text = strings.Replace(text, ": ", of, 1)
 	}
-	text := fmt.Sprintf("%q: %s", say.Cut(a.Token), said)
-	if a.Agreement != nil {
-		text += fmt.Sprintf(", until %s: %s", a.Agreement.Until.Format(time.RFC3339), say.Cut(a.Agreement.Reason))
-	} else if a.Unreachable != nil {
-		text += ": " + say.Cut(a.Unreachable.Error())
+	text = fmt.Sprintf("%q: %s", cut(a.Token), text)
+	if a.Unreachable != nil {
+		text += ": " + said(a.Unreachable.Error())
 	}
 	return text
 }
 
-// DisallowedError says that a request was not sent because of robots.txt.
-// http.Client wraps it in a *url.Error, so ask with errors.As or errors.AsType:
+// LogValue returns what String does.
+func (a Answer) LogValue() slog.Value { return slog.StringValue(a.String()) }
+
+// DisallowedError says that a request was not sent because of robots.txt. http.Client wraps it in a *url.Error, so ask
+// with errors.As or errors.AsType:
 //
 //	if refusal, ok := errors.AsType[*client.DisallowedError](err); ok { … }
 //
-// Reason tells a "no" (policy.ReasonRule: drop the URL) from a "could not find out"
-// (policy.ReasonUnreachable: ask again after Until).
+// Reason tells a "no" (policy.ReasonRule: drop the URL) from a "could not find out" (policy.ReasonUnreachable: ask again
+// after Until).
 //
-// There is no Unwrap: if robots.txt timed out, Unreachable would look like the caller's own
-// deadline.
+// It is ErrNotSent. There is no Unwrap: if robots.txt timed out, Unreachable would look like the caller's own deadline.
 type DisallowedError struct {
 	URL *url.URL // what was asked for; shared with the request, must not be modified
 	Answer
 }
 
-// Error says for which product token and by which line the request is disallowed, or why robots.txt
-// is unreachable. It leaves out the URL, which http.Client puts in front. Text from the network is
-// cut and made printable, so it is safe in a log line.
-func (e *DisallowedError) Error() string { return "client: not sent for " + e.text() }
+// Error says for which product token and by which line the request is disallowed, or why robots.txt is unreachable. It
+// leaves out the URL, which http.Client puts in front.
+func (e *DisallowedError) Error() string { return "client: not sent for " + e.Answer.String() }
 
-// Is makes it ErrNotSent, and ErrNotPublic too if that is why robots.txt is unreachable.
+// Is makes it ErrNotSent, and fetch.ErrNotPublic too if that is why robots.txt is unreachable.
 func (e *DisallowedError) Is(target error) bool {
-	return target == ErrNotSent || target == ErrNotPublic && fetch.CauseOf(e.Unreachable) == "destination_ip_prohibited"
+	if target != fetch.ErrNotPublic {
+		return target == ErrNotSent
+	}
+	failure, ok := errors.AsType[*fetch.Failure](e.Unreachable)
+	return ok && failure.Cause == "destination_ip_prohibited"
 }
 
 // LogValue returns the text of Error: else slog would ask the Answer, which does not say what it is.
 func (e *DisallowedError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 
-// UseError says that a request was not sent because robots.txt disallows a use that
-// Transport.Uses declares: Reason is policy.ReasonUse. The rules of robots.txt, or an agreement,
-// allow the target, so it may be fetched for another use.
-//
-// There is no Unwrap, as in DisallowedError.
+// UseError says that a request was not sent because robots.txt disallows a use that Transport.Uses declares: Reason is
+// policy.ReasonUse. The rules allow the target, so it may be fetched for another use. It is ErrNotSent.
 type UseError struct {
 	URL *url.URL // what was asked for; shared with the request, must not be modified
 	Answer
 }
 
-// Error says which statement disallows which use, and for which product token. It leaves
-// out the URL, which http.Client puts in front. Text from the network is quoted and cut, so
-// it is safe in a log line.
-func (e *UseError) Error() string { return "client: not sent: " + e.text() }
+// Error says which statement disallows which use, and for which product token. It leaves out the URL, which http.Client
+// puts in front.
+func (e *UseError) Error() string { return "client: not sent: " + e.Answer.String() }
 
 // Is makes it ErrNotSent.
 func (e *UseError) Is(target error) bool { return target == ErrNotSent }

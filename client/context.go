@@ -1,15 +1,12 @@
 package client
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/robotsgate/robotsgate/client/internal/say"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -29,7 +26,6 @@ type gating struct {
 // plain is what a context says that says nothing.
 var plain gating
 
-// gatingOf costs one look-up per request.
 func gatingOf(ctx context.Context) *gating {
 	if g, ok := ctx.Value(gatingKey{}).(*gating); ok {
 		return g
@@ -37,54 +33,53 @@ func gatingOf(ctx context.Context) *gating {
 	return &plain
 }
 
-// WithoutRobots returns a context whose requests are sent without asking robots.txt. It
-// is for a fetch that a person asked for, such as a followed click or a subscribed feed:
-// RFC 9309 binds crawlers, not a person's own choice. The long name is on purpose: a
-// reviewer should see it.
+func (g *gating) misuse() error { return cmp.Or(g.tokenMisuse, g.usesMisuse) }
+
+// WithoutRobots returns a context whose requests are sent without asking robots.txt, and without a turn. It is for a
+// fetch that a person asked for, such as a followed click or a subscribed feed: RFC 9309 binds crawlers, not a person's
+// own choice. The long name is on purpose: a reviewer should see it.
 func WithoutRobots(ctx context.Context) context.Context {
 	g := *gatingOf(ctx)
 	g.bypass = true
 	return context.WithValue(ctx, gatingKey{}, &g)
 }
 
-// WithToken returns a context whose requests are decided for token instead of
-// Transport.Token, for a program that runs several crawlers. It does not change the
-// User-Agent that is sent.
+// WithToken returns a context whose requests are decided for token instead of Transport.Token, for a program that runs
+// several crawlers. It does not change the User-Agent that is sent, nor that with which robots.txt is read.
 //
-// An empty token matches only the default group. A character that no product token has,
-// such as a blank or a slash, is an error of the request.
+// An empty token matches only the default group. A character that no product token has, such as a blank or a slash, is
+// an error of the request.
 func WithToken(ctx context.Context, token string) context.Context {
 	g := *gatingOf(ctx)
 	g.token, g.hasToken, g.tokenMisuse = token, true, tokenMisuse("the token of WithToken", token)
 	return context.WithValue(ctx, gatingKey{}, &g)
 }
 
-// WithUses returns a context whose requests are for these uses instead of Transport.Uses, for a
-// program that fetches for several purposes. If there are none, no use is declared. A label that
-// nothing can disallow is an error of the request.
+// WithUses returns a context whose requests are for these uses instead of Transport.Uses, for a program that fetches for
+// several purposes. If there are none, no use is declared. A label that nothing can disallow is an error of the request.
 func WithUses(ctx context.Context, uses ...string) context.Context {
 	g := *gatingOf(ctx)
 	g.uses, g.hasUses, g.usesMisuse = slices.Clone(uses), true, usesMisuse(uses)
 	return context.WithValue(ctx, gatingKey{}, &g)
 }
 
-// ended is the context of a look-up that fetches nothing. If the cache holds nothing to
-// use, the error is context.Canceled.
+// ended is the context of a look-up that waits for nothing. If the cache holds nothing to use, the error is
+// context.Canceled.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// tokenMisuse returns what is wrong with a product token, or nil. No name in robots.txt
-// would match one with other characters, so the group for "*" would silently decide.
+// tokenMisuse returns what is wrong with a product token, or nil. No name in robots.txt would match one with other
+// characters, so the group for "*" would silently decide.
 func tokenMisuse(name, token string) error {
 	if token == "*" {
 		return nil // asks for just that group
 	}
 	if strings.ContainsAny(token, "/(;") {
-		return fmt.Errorf("client: %s %q is no product token but a User-Agent, which groups of robots.txt "+
-			"would not match: set %s to %q, or UserAgent", name, say.Cut(token), name, say.Cut(policy.ProductToken(token)))
+		return mistakef("client: %s %q is no product token but a User-Agent, which groups of robots.txt "+
+			"would not match: set %s to %q, or UserAgent", name, cut(token), name, cut(policy.ProductToken(token)))
 	}
 	const others = "!$%&'+-.^_`|~" // those of RFC 9110 §5.6.2 but "*" and "#"
 	i := strings.IndexFunc(token, func(c rune) bool {
@@ -95,24 +90,6 @@ func tokenMisuse(name, token string) error {
 		return nil
 	}
 	_, n := utf8.DecodeRuneInString(token[i:])
-	return fmt.Errorf("client: %s %q is no product token, and groups of robots.txt would not match it: "+
-		"leave out the %q", name, say.Cut(token), token[i:i+n])
-}
-
-// untilCancel returns the context of what waits for req: it ends when Request.Cancel is closed, too.
-func untilCancel(req *http.Request) (context.Context, func()) {
-	//lint:ignore SA1019 net/http honours it
-	canceled := req.Cancel
-	if canceled == nil {
-		return req.Context(), func() {}
-	}
-	ctx, cancel := context.WithCancelCause(req.Context())
-	go func() {
-		select {
-		case <-canceled:
-			cancel(errors.New("client: the request's Cancel was closed"))
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(nil) }
+	return mistakef("client: %s %q is no product token, and groups of robots.txt would not match it: "+
+		"leave out the %q", name, cut(token), token[i:i+n])
 }

@@ -1,23 +1,18 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"math/rand/v2"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"runtime/debug"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client/internal/pace"
-	"github.com/robotsgate/robotsgate/client/internal/say"
-	"github.com/robotsgate/robotsgate/client/internal/target"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -25,52 +20,70 @@ import (
 // gate is a Transport with its zero values resolved.
 type gate struct {
 	base       http.RoundTripper
-	agent      string   // Transport.UserAgent
+	agent      []string // Transport.UserAgent as it stands in a header, without room to append; nil: none
 	agentToken string   // the product token in agent, or in what net/http sends without
-	agentField []string // agent as it stands in a header; without room to append
 	token      string   // Transport.Token
+	uses       []string // Transport.Uses
+	override   func(fetch.Origin) *policy.Policy
 	cache      *cache.Cache
 	ownCache   bool // no other Transport has it
 	fetcher    *fetch.Fetcher
-	sign       func(*http.Request) error
-	source     cache.Source // reads through readRobots
+	source     cache.Source // reads through load
 	keeper     *pace.Keeper // of Transport.Pacer; nil: it keeps no pace
+	sign       func(*http.Request) error
 	trace      Trace
-	ftp        bool     // ftp is gated
-	wire       bool     // Base tells when it hands a request to a connection, and may do so more than once
-	publicOnly bool     // Fetcher.PublicOnly
-	uses       []string // Transport.Uses
-	agreements *Agreements
 	misuse     error // what is wrong with the Transport, or nil
-
-	yet func(_ context.Context, _ *http.Request, ends time.Time, cachedOnly bool) (allowed, known bool) // allowedYet
-
-	lent      sync.Pool // headers with agentField alone, see takeBack
-	closed    atomic.Bool
-	clockTold atomic.Bool
-	panicked  sync.Map // names of the hooks whose panic is logged
+	closed     atomic.Bool
 }
 
-// ruling is a question and what the gate finds. It is filled through a pointer: returned
-// by value it would be copied at every step of the warm path.
+// ruling is a question and what the gate finds. It is filled through a pointer: returned by value it would be copied at
+// every step of the warm path.
 type ruling struct {
-	question
-	own        *gating
-	cachedOnly bool // look only at what the cache holds, see ended
-	late       bool // Trace.Decided took its time
+	own     *gating
+	token   string
+	waitFor waiting
 
 	origin fetch.Origin
-	result *fetch.Result // what decides; nil for /robots.txt itself
+	target string
+	policy *policy.Policy // nil: none was needed
+	result *fetch.Result  // where policy comes from; nil: Override
+	until  time.Time      // when result stops holding
+
+	policy.Decision // zero after an error
+	use, by         string
 }
 
+// waiting says what an answer is worth waiting for.
+type waiting uint8
+
+const (
+	untilRead waiting = iota // robots.txt, as long as the context lasts
+	notAtAll                 // what the cache holds
+)
+
 // answer fills a in place: it is large, and would be copied at each step of a refusal.
-func (g *gate) answer(r *ruling, a *Answer) {
-	if r.question.answer(a); r.result != nil {
+func (r *ruling) answer(a *Answer) {
+	a.Decision, a.Token, a.Use, a.By, a.Until = r.Decision, r.token, r.use, r.by, r.until
+	if r.result != nil {
 		a.Unreachable, a.Received = r.result.Err, r.result.Time
-		if until := g.cache.Until(r.origin, &g.source); a.Agreement == nil || !until.IsZero() && until.Before(a.Until) {
-			a.Until = until
-		}
+	} else {
+		a.Overridden = r.policy != nil
 	}
+}
+
+// refusal returns why a request is not sent, or nil.
+func (r *ruling) refusal(u *url.URL) error {
+	switch {
+	case r.Allowed:
+		return nil
+	case r.Reason == policy.ReasonUse:
+		refused := &UseError{URL: u}
+		r.answer(&refused.Answer)
+		return refused
+	}
+	refused := &DisallowedError{URL: u}
+	r.answer(&refused.Answer)
+	return refused
 }
 
 // ask is decide, reported to Trace.
@@ -78,233 +91,188 @@ func (g *gate) ask(ctx context.Context, req *http.Request, r *ruling) error {
 	if g.trace.Decided == nil {
 		return g.decide(ctx, req, r)
 	}
-	var err error
-	took := timed(func() { err = g.decide(ctx, req, r) })
-	d := DecidedInfo{URL: req.URL, Err: err, Took: took}
-	g.answer(r, &d.Answer)
-	if r.origin != (fetch.Origin{}) && err != errConnect {
-		d.Target, _ = target.Of(nil, req.URL)
-	}
-	var panicked error
-	r.late = timed(func() { panicked = g.call("Decided", func() { g.trace.Decided(ctx, d) }) }) >= freshTime
-	if err == nil && r.Allowed && panicked != nil {
-		r.Decision, err = policy.Decision{}, panicked // a refusal is the better error
-	}
+	start := time.Now()
+	err := g.decide(ctx, req, r)
+	g.tell(ctx, req, r, err, time.Since(start))
 	return err
 }
 
+func (g *gate) tell(ctx context.Context, req *http.Request, r *ruling, err error, took time.Duration) {
+	if g.trace.Decided == nil || g.closed.Load() {
+		return
+	}
+	d := DecidedInfo{URL: req.URL, Target: r.target, Err: err, Took: took}
+	r.answer(&d.Answer)
+	g.trace.Decided(ctx, d)
+}
+
+// unruled is the Decision about what no rule can forbid.
+var unruled = policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}
+
 // decide rules on the target that is sent for req. The error says why there is no ruling.
-func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling) error {
-	if g.misuse != nil {
+func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling) (err error) {
+	switch {
+	case g.misuse != nil:
 		return g.misuse
+	case r.own.misuse() != nil:
+		return r.own.misuse()
+	case req.Method == http.MethodConnect:
+		return errConnect
 	}
-	if r.own.tokenMisuse != nil {
-		return r.own.tokenMisuse
-	}
-	if r.own.usesMisuse != nil {
-		return r.own.usesMisuse
-	}
-	var err error
 	if r.origin, err = originOf(req); err != nil {
 		return err
 	}
-	path := target.Path(req.URL)
-	if path != "" && req.URL.RawQuery == "" {
-		return g.decideTarget(ctx, req, r, nil, path)
-	}
-	var buf [targetBuffer]byte // cleared, which a plain path need not pay for
-	return g.decideTarget(ctx, req, r, buf[:0], path)
-}
-
-// targetBuffer is how long a path with a query may be to be decided on without an
-// allocation.
-const targetBuffer = 512
-
-// decideTarget is decide once the origin and target.Path are known. The target may live in buf.
-func (g *gate) decideTarget(ctx context.Context, req *http.Request, r *ruling, buf []byte, path string) error {
-	sent, err := target.OfPath(buf, path, req.URL)
-	switch {
-	case err != nil:
+	if r.target, err = targetOf(req.URL); err != nil {
 		return err
-	case req.Method == http.MethodConnect: // HTTP/2 sends no path with it
-		return errConnect
-	case sent == robotsTarget:
+	}
+	if r.target == robotsTarget {
 		r.Decision = unruled
 		return nil
 	}
+	if err = g.read(ctx, r); err != nil {
+		r.Decision = policy.Decision{}
+		return err
+	}
+	g.rule(r)
+	return nil
+}
+
+// read finds the policy of the origin: that of Override, or else robots.txt.
+func (g *gate) read(ctx context.Context, r *ruling) (err error) {
+	r.result, r.until = nil, time.Time{}
+	if g.override != nil {
+		if r.policy = g.override(r.origin); r.policy != nil {
+			return nil
+		}
+	}
 	patience := ctx
-	if r.cachedOnly {
+	if r.waitFor == notAtAll {
 		patience = ended
 	}
-	res, err := g.cache.Get(patience, r.origin, &g.source)
-	if err != nil {
-		return g.unknown(patience, err)
-	}
-	r.policy, r.group, r.uses, r.ftp = res.Policy, res.Policy.Group(r.token), g.uses, g.ftp && isOther(req.URL)
-	if r.agreed = g.agreements.of(r.origin); r.agreed != nil {
-		r.now = time.Now() // not the Keeper's, which follows within a second
-	} else if g.keeper != nil {
-		r.now = g.keeper.Now()
-	}
-	if r.own.hasUses {
-		r.uses = r.own.uses
-	}
-	if g.keeper != nil {
-		g.keeper.Learn(r.origin, r.group, r.token, res, r.now)
-	}
-	if err = r.question.decide(ctx, sent); err == nil {
-		r.result = res
-	}
-	return err
-}
-
-// rule decides on a request once more. With cachedOnly it asks nothing but the cache.
-func (g *gate) rule(ctx context.Context, req *http.Request, cachedOnly bool) (ruling, error) {
-	own := gatingOf(ctx)
-	agent, hasAgent := req.Header["User-Agent"]
-	r := ruling{question: question{token: g.tokenFor(own, agent, hasAgent)}, own: own, cachedOnly: cachedOnly}
-	return r, g.decide(ctx, req, &r)
-}
-
-// allowedYet is pace.Request.Allowed.
-func (g *gate) allowedYet(ctx context.Context, req *http.Request, ends time.Time, cachedOnly bool) (allowed, known bool) {
-	r, err := g.rule(ctx, req, cachedOnly)
-	return g.refusal(req, &r, ends, err, time.Now()) == nil, !errors.Is(err, context.Canceled)
-}
-
-// refusal returns why a request that was allowed is not any more, or nil. If there is no ruling, because the
-// Transport or the Cache was closed or the cache holds nothing usable, what was allowed still is, unless by an
-// agreement that ends.
-func (g *gate) refusal(req *http.Request, r *ruling, ends time.Time, err error, now time.Time) error {
-	switch {
-	case err != nil && over(ends, now):
-		r.Decision = policy.Decision{Reason: policy.ReasonUnreachable}
-		return &DisallowedError{URL: req.URL, Answer: Answer{Decision: r.Decision, Token: r.token, Unreachable: err}}
-	case err != nil || r.Allowed:
-		return nil
-	case r.Reason == policy.ReasonUse:
-		refused := &UseError{URL: req.URL}
-		g.answer(r, &refused.Answer)
-		return refused
-	}
-	refused := &DisallowedError{URL: req.URL}
-	g.answer(r, &refused.Answer)
-	return refused
-}
-
-// stillAllowed returns why a request may not be sent any more, or nil, and tells Trace of a refusal. What has expired
-// meanwhile is read anew, no longer than ctx: a copy that forbids must not end as permission.
-func (g *gate) stillAllowed(ctx context.Context, req *http.Request, by *Agreement) error {
-	var r ruling
-	var err error
-	took := timed(func() {
-		if r, err = g.rule(ctx, req, true); errors.Is(err, context.Canceled) {
-			r, err = g.rule(ctx, req, false)
+	for {
+		r.result, r.until, err = g.cache.Get(patience, r.origin, &g.source)
+		if err == nil {
+			r.policy = r.result.Policy
+			return nil
 		}
-	})
-	if ctx.Err() != nil { // or HTTP/1 might write first, and then look
-		return context.Cause(ctx)
+		late, ok := errors.AsType[*LateError](err)
+		switch {
+		case r.waitFor == notAtAll && errors.Is(err, context.Canceled):
+			return g.soon(r.origin)
+		case r.waitFor == notAtAll || !ok:
+			return g.unknown(patience, err)
+		}
+		if err = comeBack(ctx, r.origin, late); err != nil {
+			return err
+		}
 	}
-	refused := g.refusal(req, &r, by.ends(), err, time.Now())
-	if refused != nil && g.trace.Decided != nil {
-		d := DecidedInfo{URL: req.URL, Took: took}
-		g.answer(&r, &d.Answer)
-		d.Target, _ = target.Of(nil, req.URL)
-		g.call("Decided", func() { g.trace.Decided(ctx, d) })
-	}
-	return refused
 }
 
-// unknown returns an error of the cache as callers see it: the context's cause, or what was
-// closed first.
+// comeBack waits until a robots.txt can be asked for again whose turn did not come in time. Of many that redirect to one
+// site, not all come back at once.
+func comeBack(ctx context.Context, o fetch.Origin, late *LateError) error {
+	if deadline, ok := ctx.Deadline(); ok && late.At.After(deadline) {
+		return late
+	}
+	wait := max(time.Until(late.At), 100*time.Millisecond)
+	if late.Origin != o {
+		wait += rand.N(wait)
+	}
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w (%v)", context.Cause(ctx), late)
+	}
+}
+
+// unknown returns an error of the cache as callers see it: the context's cause, or what was closed first.
 func (g *gate) unknown(ctx context.Context, err error) error {
 	switch {
 	case g.ownCache && errors.Is(err, cache.ErrClosed):
 		return ErrClosed // the caller knows of no Cache
-	case errors.Is(err, cache.ErrClosed):
-		return fmt.Errorf("%w: %w", ErrNotSent, err)
-	case errors.Is(err, ctx.Err()):
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return context.Cause(ctx) // as net/http has it
+	case errors.Is(err, ErrNotSent):
+		return err
 	}
-	return err
+	return mistakef("client: not sent, as robots.txt was not asked for: %w", err)
 }
 
-// readRobots reads the robots.txt of o at its pace, and reports that to Trace.
-func (g *gate) readRobots(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
-	var res *fetch.Result
-	var err error
-	took := timed(func() { res, err = readRobots(ctx, g.keeper, o, prev, g.fetcher.Fetch) })
-	if g.trace.Fetched != nil {
-		f := FetchedInfo{Origin: o, Refresh: prev != nil, Result: res, Err: err, Took: took}
-		g.call("Fetched", func() { g.trace.Fetched(ctx, f) })
+// rule decides by the policy that was found, which the Pacer hears of.
+func (g *gate) rule(r *ruling) {
+	group := r.policy.Group(r.token)
+	if g.keeper != nil {
+		g.learn(r, group)
+	}
+	uses := g.uses
+	if r.own.hasUses {
+		uses = r.own.uses
+	}
+	r.decideBy(group, uses)
+}
+
+// decideBy fills in the Decision.
+func (r *ruling) decideBy(group policy.Group, uses []string) {
+	r.Decision, r.use, r.by = group.Decide(r.target), "", ""
+	if r.Allowed && len(uses) > 0 {
+		if r.use, r.by = disallowedUse(r.policy, r.token, r.target, uses); r.use != "" {
+			r.Decision = policy.Decision{Reason: policy.ReasonUse} // the rule that allows did not decide
+		}
+	}
+}
+
+// DecideWith decides about u by the policy p, as a Transport does: about the target that net/http sends. The uses are
+// like Transport.Uses. DecideWith needs no network, no Cache and no clock, so the Answer has no times. The error says why
+// u, token or uses cannot be decided on.
+func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (a Answer, err error) {
+	if err = cmp.Or(tokenMisuse("token", token), usesMisuse(uses)); err != nil {
+		return a, err
+	}
+	if isFree(u) {
+		return a, schemeError(u)
+	}
+	if _, err = originOf(&http.Request{URL: u}); err != nil {
+		return a, err
+	}
+	r := ruling{token: token, policy: p}
+	if r.target, err = targetOf(u); err != nil {
+		return a, err
+	}
+	if r.target == robotsTarget {
+		return Answer{Decision: unruled, Token: token}, nil
+	}
+	r.decideBy(p.Group(token), uses)
+	a.Decision, a.Token, a.Use, a.By = r.Decision, token, r.use, r.by
+	return a, nil
+}
+
+// load reads the robots.txt of o, for the cache, and reports that to Trace.
+func (g *gate) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
+	start := time.Now()
+	res, err := g.fetcher.Fetch(ctx, o, prev)
+	if g.trace.Fetched != nil && !g.closed.Load() {
+		g.trace.Fetched(ctx, FetchedInfo{Origin: o, Refresh: prev != nil, Result: res, Err: err, Took: time.Since(start)})
 	}
 	return res, err
 }
 
-// isFree reports whether u has a scheme that robots.txt does not bind here.
-func (g *gate) isFree(u *url.URL) bool {
-	return isOther(u) && !(g.ftp && strings.EqualFold(u.Scheme, "ftp"))
-}
-
-// call calls the hook of a name, unless the Transport is closed. It makes an error of a
-// panic.
-func (g *gate) call(name string, hook func()) (err error) {
-	if g.closed.Load() {
-		return nil
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("client: Trace.%s panicked: %s", name, say.Cut(say.Text(p)))
-			// A hook may panic for every request, and a log handler that uses the Transport could make another panic of each.
-			if _, logged := g.panicked.LoadOrStore(name, true); !logged {
-				say.Log(slog.LevelError, err.Error(), "stack", string(debug.Stack()))
-			}
-		}
-	}()
-	hook()
-	return nil
-}
-
-// tokenFor returns the product token to decide for, given the request's own gating and
-// its User-Agent field, if it has one.
-func (g *gate) tokenFor(own *gating, agent []string, ok bool) string {
+// tokenFor returns the product token to decide for, given the request's own gating and its header.
+func (g *gate) tokenFor(own *gating, h http.Header) string {
 	switch {
 	case own.hasToken:
 		return own.token
 	case g.token != "":
 		return g.token
+	}
+	agent, ok := h["User-Agent"]
+	switch {
 	case !ok:
 		return g.agentToken
-	case len(agent) == 0 || agent[0] == "": // net/http sends none
+	case len(agent) == 0: // net/http sends none
 		return ""
-	case agent[0] == g.agent:
+	case g.agent != nil && agent[0] == g.agent[0]:
 		return g.agentToken
 	}
 	return policy.ProductToken(agent[0])
-}
-
-// checkPublic returns why out, as it goes to Base, must not be sent to o, as far as its hosts tell, or nil. A proxy
-// resolves names itself, so this is all that can be seen of what is behind one.
-func (g *gate) checkPublic(out *http.Request, o fetch.Origin) error {
-	if !g.publicOnly {
-		return nil
-	}
-	return hostsMisuse(out, o)
-}
-
-// hostsMisuse is apart so that checkPublic is inlined.
-func hostsMisuse(out *http.Request, o fetch.Origin) error {
-	if isOther(out.URL) {
-		return mistake{fmt.Errorf("client: not sent: PublicOnly cannot see where a request of scheme %q goes: %w",
-			say.Cut(out.URL.Scheme), ErrNotPublic)}
-	}
-	for _, host := range []string{o.URLHost(), o.HostField()} { // either may be what a proxy is asked for
-		name := (&url.URL{Host: host}).Hostname()
-		addr, err := netip.ParseAddr(name)
-		// Package fetch has this rule (RFC 6761 §6.3), too, for the connections that it makes: pages go through Base.
-		if name == "localhost" || strings.HasSuffix(name, ".localhost") || err == nil && !fetch.Public(addr) {
-			return notPublic(host)
-		}
-	}
-	return nil
 }

@@ -15,7 +15,7 @@ func TestAFilledFetcherLosesNoField(t *testing.T) {
 	v := reflect.ValueOf(&f).Elem()
 	for i := range v.NumField() {
 		field, name := v.Field(i), v.Type().Field(i).Name
-		if !v.Type().Field(i).IsExported() || name == "Transport" || name == "UserAgent" {
+		if !v.Type().Field(i).IsExported() || name == "Transport" || name == "UserAgent" || name == "Through" {
 			continue
 		}
 		switch {
@@ -31,10 +31,10 @@ func TestAFilledFetcherLosesNoField(t *testing.T) {
 		}
 	}
 	base := new(http.Transport)
-	filled := reflect.ValueOf((&Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: &f}).filledFetcher()).Elem()
+	filled := reflect.ValueOf((&Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: &f}).filledFetcher(new(gate))).Elem()
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Name
-		if !v.Type().Field(i).IsExported() || name == "Transport" || name == "UserAgent" {
+		if !v.Type().Field(i).IsExported() || name == "Transport" || name == "UserAgent" || name == "Through" {
 			continue
 		}
 		if field := v.Field(i); field.Kind() == reflect.Func {

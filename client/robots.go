@@ -3,10 +3,7 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"net/url"
-	"sync/atomic"
+	"net/http"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client/internal/pace"
@@ -14,191 +11,62 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// robotsVisit is the reading of one robots.txt. Its first request has a turn at the origin, which its redirects
-// within the origin share. What a redirect to another origin leads to is a request to that: it has a turn there,
-// like a robots.txt of its own. So is a retry.
-//
-// A turn for robots.txt waits for no place. So two origins that redirect to each other, each with its place
-// taken, do not wait for each other.
-type robotsVisit struct {
-	keeper *pace.Keeper
-	ctx    context.Context // bounds the waiting for all turns
-	origin fetch.Origin    // of own
-	own    *Turn
-	at     fetch.Origin // of current
-
-	current atomic.Pointer[Turn] // own, or that of a redirect; requests may outlive the visit; nil: given back
-	late    *LateError           // why there was no turn for a redirect
-	queued  bool                 // a retry could have come in time, and our queue or store was in the way
+// robotsLine is what the Fetcher of a Transport with a Pacer sends through. Whatever comes through it is a robots.txt, or
+// a hop or a retry of one: a request to the site that it reaches, which takes a turn there. It goes before pages and
+// waits for no open body, so nothing can wait for itself.
+type robotsLine struct {
+	gate *gate
+	wire http.RoundTripper
 }
 
-// next is for fetch.WithTurns.
-func (v *robotsVisit) next(u *url.URL, status int, until time.Time) error {
-	o, err := fetch.OriginOf(u)
+// RoundTrip sends req when its turn has come. If that lies past the deadline, the site is not asked.
+func (l robotsLine) RoundTrip(req *http.Request) (*http.Response, error) {
+	o, err := fetch.OriginOfRequest(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if *o.RobotsURL() == *v.origin.RobotsURL() {
-		o = v.origin // which may be reached under another name: u has the host to connect to
-	}
-	ctx, cancel := context.WithDeadline(v.ctx, until)
-	defer cancel()
-	if status == 0 {
-		return v.again(ctx, o, until)
-	}
-	if o == v.at {
-		return nil
-	}
-	now := v.keeper.Now()
-	v.note(status, 0, now)
-	if turn := v.current.Load(); turn != v.own {
-		turn.end(now)
-	}
-	v.at = v.origin
-	v.current.Store(v.own)
-	if o == v.origin {
-		return nil
-	}
-	turn, _, err := robotsTurn(ctx, v.keeper, o)
+	place, err := l.gate.keeper.Take(req.Context(), pace.Ask{Origin: o, Robots: true})
 	if err != nil {
-		v.late, _ = errors.AsType[*LateError](err)
-		return err
+		return nil, fetch.NoTurn{Err: l.notAsked(req.Context(), o, err)}
 	}
-	v.at = o
-	v.current.Store(turn)
-	return nil
+	return sendOn(place, req, l.wire.RoundTrip)
 }
 
-// again waits for the turn of a retry, if that can come in time.
-func (v *robotsVisit) again(ctx context.Context, o fetch.Origin, until time.Time) error {
-	turn := v.current.Load()
-	if turn.place.Lost() {
-		return pace.ErrLost
+// notAsked returns why there was no turn. A turn that could have come in time, and did not, is late as well: the deadline
+// is the flight's, of which those who wait for it know nothing.
+func (l robotsLine) notAsked(ctx context.Context, o fetch.Origin, err error) error {
+	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
+		return toldOf(o, err)
 	}
-	now := v.keeper.Now()
-	if at := v.keeper.NextAfter(turn.place, now); at.After(until) {
-		return lateAt(o, at, now, false)
-	}
-	turn.end(now)
-	v.current.Store(nil)
-	next, _, err := robotsTurn(ctx, v.keeper, o)
-	if err == nil {
-		v.current.Store(next)
-	}
-	if v.at == v.origin {
-		v.own = next
-	}
-	_, isLate := errors.AsType[*LateError](err) // the site's pace is in the way: the store knew of a longer delay
-	v.queued = err != nil && !isLate
-	return err
+	late := l.gate.keeper.Next(o)
+	return &LateError{Origin: o.Clone(), At: laterOf(late.At, time.Now()), Delay: late.Delay, Paused: late.Paused}
 }
 
-// check is for fetch.WithTurns. What was given back meanwhile is used by no request.
-func (v *robotsVisit) check() error {
-	turn := v.current.Load()
-	if turn == nil || !v.keeper.Lapsed(turn.place) {
-		return nil
-	}
-	turn.place.Lose()
-	return pace.ErrLost
+// soon returns when to ask about o again whose robots.txt is being read: that takes the next start, and a page the one
+// after.
+func (g *gate) soon(o fetch.Origin) *LateError {
+	next := g.keeper.Next(o)
+	return &LateError{Origin: o.Clone(), At: laterOf(next.At, time.Now()).Add(max(next.Delay, 10*time.Millisecond)),
+		Delay: next.Delay, Paused: next.Paused}
 }
 
-// lost reports whether there is no answer because of us.
-func (v *robotsVisit) lost() bool {
-	turn := v.current.Load()
-	return v.queued || turn != nil && turn.place.Lost()
+func laterOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
-func (v *robotsVisit) note(status int, retryAfter time.Duration, now time.Time) {
-	if turn := v.current.Load(); turn != nil {
-		v.keeper.Answered(turn.place, status, retryAfter, now)
+// learn tells the Keeper what the rules of r ask of its token. What is unreachable, or unavailable for the moment, takes
+// no delay away.
+func (g *gate) learn(r *ruling, group policy.Group) {
+	rules := r.policy
+	if r.result != nil && (r.result.Err != nil || r.result.OfTheMoment()) {
+		rules = nil
 	}
+	reader := r.token
+	if d := g.fetcher.Dialect; d != policy.RFC9309 {
+		reader += " " + d.String()
+	}
+	g.keeper.Learn(r.origin, reader, rules, group)
 }
-
-func (v *robotsVisit) end(now time.Time) {
-	v.own.end(now)
-	if turn := v.current.Load(); turn != nil {
-		turn.end(now)
-	}
-}
-
-// linger waits, with nothing held, until the turn that did not come in time can: the origin that
-// redirects is asked again after that. Of many that redirect to one site, not all come back at once.
-func (v *robotsVisit) linger(now time.Time) {
-	if v.late == nil {
-		return
-	}
-	v.end(now)
-	wait := max(v.late.At.Sub(now), 0)
-	select {
-	case <-time.After(wait + rand.N(wait+1)):
-	case <-v.ctx.Done():
-	}
-}
-
-// robotsTurn waits for a turn to read the robots.txt of o. With an error, the Turn is none.
-func robotsTurn(ctx context.Context, k *pace.Keeper, o fetch.Origin) (*Turn, time.Duration, error) {
-	pl, waited, err := k.Robots(ctx, o)
-	if err != nil {
-		return new(Turn), waited, err
-	}
-	return &Turn{keeper: k, place: pl}, waited, nil
-}
-
-// robotsPatience is how long robots.txt waits for its turn. The cache ends a fetch after
-// two minutes; this leaves time for reading.
-const robotsPatience = 90 * time.Second
-
-// readRobots is read, at the pace of o. The answer counts for the lane: a 429 on
-// robots.txt slows the pages down, whatever it means for the rules. A nil Keeper just
-// reads.
-//
-// If the turn comes too late because of a pause (pages are answered "503, come back in an
-// hour"), robots.txt is unreachable, and the Result says until when. A good copy stays in
-// use. If a delay or a queue of ours is in the way, that says nothing about the site: the
-// error tells the cache to keep nothing.
-func readRobots(ctx context.Context, k *pace.Keeper, o fetch.Origin, prev *fetch.Result, read load) (*fetch.Result, error) {
-	if k == nil {
-		return read(ctx, o, prev)
-	}
-	turn, cancel := context.WithTimeout(ctx, robotsPatience)
-	defer cancel()
-	own, waited, err := robotsTurn(turn, k, o)
-	if late, ok := errors.AsType[*LateError](err); ok && late.Paused {
-		return pausedRobots(late, k.Now()), nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", fetch.ErrBusy, err)
-	}
-	v := &robotsVisit{keeper: k, ctx: turn, origin: o, own: own, at: o}
-	v.current.Store(own)
-	defer func() { v.end(k.Now()) }() // should read panic, too
-	res, err := read(fetch.WithTurns(ctx, v.check, v.next), o, prev)
-	now := k.Now()
-	switch {
-	case v.lost():
-		return nil, fmt.Errorf("%w: %w", fetch.ErrBusy, pace.ErrLost)
-	case err == nil:
-		if !unsent(res.Err) {
-			v.note(res.StatusCode, res.RetryAfter, now)
-		}
-	case v.late != nil && v.late.Paused:
-		return pausedRobots(v.late, now), nil
-	case waited > 0 && !errors.Is(err, fetch.ErrSign): // its time was over sooner for that
-		err = fmt.Errorf("%w: %w", fetch.ErrBusy, err)
-	}
-	v.linger(now)
-	return res, err
-}
-
-// pausedRobots is the robots.txt of a site that asked for a pause, or suffers. No time-out has passed, so the LateError
-// would be told as what it is not.
-func pausedRobots(late *LateError, now time.Time) *fetch.Result {
-	wait := late.At.Sub(now)
-	text := fmt.Sprintf("client: all requests to %s pause for %v", late.Origin, wait.Round(time.Millisecond))
-	err := &fetch.Failure{Text: text, Cause: "destination_unavailable"} // of RFC 9209 §2.3
-	return &fetch.Result{Policy: policy.Unreachable(), Time: now, Err: err, RetryAfter: wait}
-}
-
-// load is the signature of (*fetch.Fetcher).Fetch.
-type load = func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)

@@ -1,167 +1,153 @@
 package client
 
 import (
-	"context"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
-	"github.com/robotsgate/robotsgate/client/internal/target"
-	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/usage"
+	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// DecideWith decides about u by the policy p, as a Transport does: about the target that net/http
-// sends. If that has dot segments, it also decides about each path that servers may make of them,
-// and all must be allowed. The uses are like Transport.Uses. DecideWith needs no network, no Cache
-// and no clock, so the Answer has no times. An ftp URL is decided on as by a Transport whose Fetcher
-// reads ftp. The error says why u or token cannot be decided on.
-func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
-	var a Answer
-	err := decideWith(nil, p, token, u, uses, &a)
-	return a, err
-}
-
-func decideWith(agreed *Agreements, p *policy.Policy, token string, u *url.URL, uses []string, a *Answer) error {
-	if err := tokenMisuse("token", token); err != nil {
-		return err
-	}
-	if err := usesMisuse(uses); err != nil {
-		return err
-	}
-	ftp := isOther(u)
-	if ftp && !strings.EqualFold(u.Scheme, "ftp") {
-		return schemeError(u)
-	}
-	o, err := originOf(&http.Request{URL: u})
-	if err != nil {
-		return err
-	}
-	var room [128]byte // for most: it is cleared each time
-	sent, err := target.Of(room[:0], u)
-	switch {
-	case err != nil:
-		return err
-	case sent == robotsTarget:
-		a.Decision, a.Token = unruled, token
-		return nil
-	}
-	q := question{policy: p, group: p.Group(token), token: token, uses: uses, ftp: ftp, agreed: agreed.of(o)}
-	if q.agreed != nil {
-		q.now = time.Now()
-	}
-	if err = q.decide(context.Background(), sent); err == nil {
-		q.answer(a)
-	}
-	return err
-}
-
-// question is what is asked about a target, of a policy, for a product token, with the uses declared; and the
-// answer. Returned by value that would be copied at every step of the warm path.
-type question struct {
-	policy *policy.Policy
-	group  policy.Group // of token
-	token  string
-	uses   []string
-	ftp    bool         // what sends it makes commands of its path in its own way
-	agreed []*Agreement // with the site
-	now    time.Time    // of all the decision; zero: it needs none
-
-	policy.Decision // zero after an error
-	use             string
-	by              *usage.Statement // with ReasonUse
-	agreement       *Agreement       // that ends first of those that have decided on a form of the target
-	settled         *policy.Decision // by it
-}
-
-func (q *question) answer(a *Answer) {
-	a.Decision, a.Token, a.Use, a.By = q.Decision, q.token, q.use, q.by
-	if q.Reason == policy.ReasonAgreement {
-		a.Agreement, a.Until = q.agreement, q.agreement.Until
-	}
-}
-
-// decide is the verdict on a target. The error is the context's cause, or says that the target can be read in too
-// many ways.
-func (q *question) decide(ctx context.Context, sent string) error {
-	if q.decideForm(sent); q.Allowed && (q.ftp || target.HasDotSegment(sent)) {
-		return q.decideDotFree(ctx, strings.Clone(sent)) // the rare case pays, the caller's buffer stays on the stack
-	}
-	return nil
-}
-
-// decideForm decides on a target as it is written.
-func (q *question) decideForm(form string) {
-	if q.Decision = q.group.Decide(form); len(q.agreed) > 0 {
-		q.agree(form)
-	}
-	if q.Allowed && len(q.uses) > 0 {
-		if q.use, q.by = disallowedUse(q.policy, q.token, form, q.uses); q.by != nil {
-			q.Decision = policy.Decision{Reason: policy.ReasonUse} // the rule that allows did not decide
-		}
-	}
-}
-
-// decideDotFree decides on every form that servers make of a target with dot segments, which is allowed as written.
-// net/http sends such a target as written, and /public/../private asks many servers for
-// /private. With a %2F instead of a slash, it asks some. All forms must be allowed. That
-// is stricter than RFC 9309, which knows only the target as sent. Every ftp target is decided on
-// so: what sends it reads "//", "%2F" and ";type=a" in its own way too (RFC 1738 §3.2.2).
-func (q *question) decideDotFree(ctx context.Context, sent string) error {
-	for form, err := range target.Forms(sent) {
-		if err == nil && ctx.Err() != nil { // a hostile file makes each decision slow
-			err = context.Cause(ctx)
-		}
-		if err != nil {
-			q.Decision = policy.Decision{}
-			return err
-		}
-		if q.decideForm(form); !q.Allowed {
-			return nil
-		}
-	}
-	if q.agreement != nil { // the last form may need none
-		q.Decision = *q.settled
-	}
-	return nil
-}
-
-// robotsTarget is implicitly allowed (RFC 9309 §2.2.2), whatever robots.txt says and even
-// if it is unreachable.
+// robotsTarget is implicitly allowed (RFC 9309 §2.2.2), whatever robots.txt says and even if it is unreachable.
 const robotsTarget = "/robots.txt"
 
-// unruled is the Decision about what no rule can forbid.
-var unruled = policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}
+// longest is how long a target may be that is decided on. The time of a decision grows with the length of the target
+// multiplied by that of the file. Few servers take a target half as long, but a redirect can be a megabyte.
+const longest = 16 << 10
 
-// Decide is [DecideWith] with the agreements deciding before p. It reads the clock: they have an end.
-func (all *Agreements) Decide(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
-	var a Answer
-	err := decideWith(all, p, token, u, uses, &a)
-	return a, err
+// targetOf returns the request target in origin form (RFC 9112 §3.2.1) that net/http sends for u: the escaped path, and
+// the query unchanged. What servers read in more than one way is an error: a decision would be about one of them.
+// net/http itself refuses control characters.
+func targetOf(u *url.URL) (string, error) {
+	path := u.EscapedPath()
+	if path == "" {
+		path = "/"
+	}
+	n, query := len(path), u.ForceQuery || u.RawQuery != ""
+	if query {
+		n += len("?") + len(u.RawQuery)
+	}
+	switch {
+	case path[0] != '/': // the asterisk of "OPTIONS *" too
+		return "", mistakef("client: the URL's path %q does not start with a slash", cut(path))
+	case n > longest:
+		return "", mistakef("client: the URL's path and query %q are %d bytes: shorten them to %d, "+
+			"the most that is decided on", cut(path), n, longest)
+	case hasDotSegment(path):
+		return "", mistakef("client: the URL's path %q has a dot segment, which servers resolve in different ways: "+
+			"resolve it first, as url.URL.ResolveReference does, an escaped one by hand", cut(path))
+	case !query:
+		return path, nil
+	case strings.ContainsAny(u.RawQuery, " #"): // which may end the target early
+		return "", mistakef("client: the URL's query %q holds a space or a #: write them as %%20 and %%23", cut(u.RawQuery))
+	}
+	return path + "?" + u.RawQuery, nil
 }
 
-// agree has the first agreement that has a rule for the target decide in place of q.group, which has.
-func (q *question) agree(form string) {
-	for _, a := range q.agreed {
-		d := a.rules.Decide(q.token, form)
-		switch {
-		case d.Reason != policy.ReasonRule:
-			continue
-		case !q.now.Before(a.Until), d.Allowed && over(a.Until, q.now): // what it forbids is not sent late
-			a.log(&a.ended, slog.LevelWarn, "client: an agreement has ended")
-			continue
-		case d.Allowed && len(q.uses) > 0 && q.Reason == policy.ReasonUnreachable:
-			return // what robots.txt says about use is not known
-		}
-		a.log(&a.used, slog.LevelInfo, "client: an agreement decides")
-		d.Reason = policy.ReasonAgreement
-		d.Rule.Line += a.above
-		if q.Decision = d; q.agreement == nil || !d.Allowed || a.Until.Before(q.agreement.Until) {
-			settled := d
-			q.agreement, q.settled = a, &settled
-		}
-		return
+// hasDotSegment reports whether a server might find a "." or ".." segment (RFC 3986 §3.3) in a path: with dots escaped,
+// between slashes that are escaped or backslashes, or with parameters (RFC 3986 §3.3 on ";").
+func hasDotSegment(path string) bool {
+	if strings.IndexByte(path, '%') < 0 && !strings.Contains(path, "/.") {
+		return false // nearly always
 	}
+	for i := range len(path) {
+		if n := separator(path[i:]); n > 0 && startsWithDotSegment(path[i+n:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// separator returns the length of the separator of segments at the start of s, or 0.
+func separator(s string) int {
+	switch {
+	case s[0] == '/':
+		return 1
+	case len(s) >= 3 && (strings.EqualFold(s[:3], "%2f") || strings.EqualFold(s[:3], "%5c")):
+		return 3
+	}
+	return 0
+}
+
+func startsWithDotSegment(s string) bool {
+	for dots := 0; ; dots++ {
+		switch {
+		case strings.HasPrefix(s, "."):
+			s = s[1:]
+		case len(s) >= 3 && strings.EqualFold(s[:3], "%2e"):
+			s = s[3:]
+		default:
+			return (dots == 1 || dots == 2) && (s == "" || s[0] == ';' || separator(s) > 0)
+		}
+	}
+}
+
+// isFree reports whether u has a scheme that robots.txt does not bind. A URL built by hand may have "HTTP" or no scheme
+// at all; neither is a way around the gate.
+func isFree(u *url.URL) bool {
+	return u != nil && u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "" &&
+		!strings.EqualFold(u.Scheme, "https") && !strings.EqualFold(u.Scheme, "http") && !isFTP(u)
+}
+
+func isFTP(u *url.URL) bool { return strings.EqualFold(u.Scheme, "ftp") }
+
+func schemeError(u *url.URL) error {
+	return mistakef("client: URL %q is not of scheme http, https or ftp: robots.txt does not cover it", cut(u.Redacted()))
+}
+
+var errConnect = mistakef("client: CONNECT asks for a tunnel, which robots.txt cannot rule on: " +
+	"use a dialer, or the Proxy of an http.Transport")
+
+// originOf returns the origin that req names on the wire: its Host counts before the URL's.
+func originOf(req *http.Request) (fetch.Origin, error) {
+	switch u := req.URL; {
+	case u == nil:
+		return fetch.Origin{}, mistakef("client: request has no URL")
+	case u.Opaque != "":
+		return fetch.Origin{}, mistakef("client: URL %q is opaque: give it a host and a path to find robots.txt by", cut(u.Redacted()))
+	case u.Host == "":
+		return fetch.Origin{}, mistakef("client: URL %q has no host to ask for robots.txt: no Host in request URL", cut(u.Redacted()))
+	case u.Scheme != "https" && isFTP(u):
+		if err := ftpMisuse(u); err != nil {
+			return fetch.Origin{}, err
+		}
+	}
+	o, err := fetch.OriginOfRequest(req)
+	if err != nil {
+		return fetch.Origin{}, mistakef("client: %w", err)
+	}
+	return o, nil
+}
+
+// ftpMisuse returns why no request for an ftp URL is sent, or nil. Its path becomes lines of commands, which a line
+// break ends, it has no query (RFC 1738 §3.2), and clients make "/a" of "//a", "/%2Fa" and "/a;type=i" (§3.2.2).
+func ftpMisuse(u *url.URL) error {
+	path := u.EscapedPath()
+	switch {
+	case strings.ContainsAny(u.Path+u.RawPath, "\r\n\x00"):
+		return mistakef("client: the path of URL %q holds %%0D, %%0A or %%00: FTP cannot ask for it", cut(u.Redacted()))
+	case u.ForceQuery || u.RawQuery != "":
+		return mistakef("client: URL %q: FTP knows no query, so write the question mark as %%3F", cut(u.Redacted()))
+	case strings.Contains(path, "//") || strings.Contains(strings.ToLower(path), "%2f") || strings.Contains(path, ";"):
+		return mistakef("client: FTP clients read the path of URL %q in different ways: write it without //, %%2F and ;", cut(u.Redacted()))
+	}
+	return nil
+}
+
+// sameHost reports whether written and canonical identify the same host, both when dialing and in the Host field. ASCII
+// case and the scheme's own port change neither, so they may stay as written, unless they are signed: then the canonical
+// form is (RFC 9421 §2.2.3), and not all receivers make it. For some spellings of an internationalised name net/http
+// dials one host and names another.
+func (g *gate) sameHost(written, canonical, scheme string) bool {
+	if written == canonical || g.sign != nil {
+		return written == canonical
+	}
+	switch scheme {
+	case "https":
+		written = strings.TrimSuffix(written, ":443")
+	case "http":
+		written = strings.TrimSuffix(written, ":80")
+	}
+	// canonical is ASCII: with equal lengths no other letter can fold to one of its own.
+	return len(written) == len(canonical) && strings.EqualFold(written, canonical)
 }

@@ -2,38 +2,32 @@ package client
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"net/url"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// Trace is a set of hooks to run at various stages of a Transport's work, in the manner
-// of httptrace.ClientTrace. Any particular hook may be nil. Hooks may be called
-// concurrently from different goroutines. What they receive is shared and must not be
-// modified.
+// Trace is a set of hooks to run at various stages of a Transport's work, in the manner of httptrace.ClientTrace. Any
+// particular hook may be nil. Hooks may be called concurrently from different goroutines. What they receive is shared
+// and must not be modified. Each value that they receive prints, and is logged, as one short line.
 //
-// A hook runs where the event happens, and the work goes on when it returns. It must not
-// use the Transport: a Fetched that asks about its own origin would wait for itself.
-//
-// A hook that panics ends nothing. The first panic of each hook is logged to slog.Default,
-// with its stack. If Decided panics, an allowed request is not sent; its error names the
-// panic.
-//
-// Shutdown does not wait for a hook that runs, unless it is Fetched. A closed Transport calls none.
+// A hook runs where the event happens, and the work goes on when it returns. It must not use the Transport: a Fetched
+// that asks about its own origin would wait for itself.
 type Trace struct {
-	// Decided is called each time that RoundTrip, Turn or Decide has asked about a request, with its
-	// context: for an error too, but not with WithoutRobots, with a scheme that is not gated, or for
-	// a header that cannot be sent. If a request was allowed, but may no longer be sent after it waited for a
-	// connection, for Sign or for Decided, Decided is called once more. If nil, nothing is called.
+	// Decided is called each time that RoundTrip, Turn, Try or Decide has asked about a request, with its context: for an
+	// error too, but not with WithoutRobots or with a scheme that is not gated. If a request was allowed, but no longer
+	// when its turn came, Decided is called once more. If nil, nothing is called.
 	Decided func(context.Context, DecidedInfo)
 
-	// Fetched is called after robots.txt was read, with the context of the fetch. It runs within
-	// the shared fetch, and all callers who need that file wait for it. If nil, nothing is called.
+	// Fetched is called after robots.txt was read, with the context of the fetch. It runs within the shared fetch, and
+	// all callers who need that file wait for it. If nil, nothing is called.
 	Fetched func(context.Context, FetchedInfo)
 
-	// Waited is called after the Pacer has held a request back, with the context of the request. A
-	// request that got its turn keeps it while Waited runs. If nil, nothing is called.
+	// Waited is called after the Pacer has held a request back for a millisecond or more, with the context of the
+	// request. A request that got its turn keeps it while Waited runs. If nil, nothing is called.
 	Waited func(context.Context, WaitedInfo)
 }
 
@@ -49,14 +43,41 @@ type DecidedInfo struct {
 	Took time.Duration // from question to answer, with any wait for robots.txt
 }
 
+// String returns the error or the answer, and the URL, in one line.
+func (d DecidedInfo) String() string {
+	what := d.Answer.String()
+	if d.Err != nil {
+		what = said(d.Err.Error())
+	}
+	return fmt.Sprintf("%s: %s (%v)", what, printed(d.URL), d.Took)
+}
+
+// LogValue returns what String does.
+func (d DecidedInfo) LogValue() slog.Value { return slog.StringValue(d.String()) }
+
 // FetchedInfo says what came of reading the robots.txt of one origin.
 type FetchedInfo struct {
 	Origin  fetch.Origin
 	Refresh bool          // there was a copy to validate
 	Result  *fetch.Result // status, redirects, why it is unreachable; nil if Err is not
-	Err     error         // why the fetch was given up, or nil
+	Err     error         // why the site was not asked, or nil
 	Took    time.Duration // with the wait for the Pacer
 }
+
+// String returns the error or what the site answered, and the origin, in one line.
+func (f FetchedInfo) String() string {
+	what := "nothing"
+	switch {
+	case f.Err != nil:
+		what = f.Err.Error()
+	case f.Result != nil:
+		what = f.Result.String()
+	}
+	return fmt.Sprintf("%s: robots.txt of %s (%v)", said(what), cut(f.Origin.String()), f.Took)
+}
+
+// LogValue returns what String does.
+func (f FetchedInfo) LogValue() slog.Value { return slog.StringValue(f.String()) }
 
 // WaitedInfo says how long a request waited for its turn.
 type WaitedInfo struct {
@@ -65,9 +86,22 @@ type WaitedInfo struct {
 	Took time.Duration
 }
 
-// timed calls f and returns how long it took.
-func timed(f func()) time.Duration {
-	start := time.Now()
-	f()
-	return time.Since(start)
+// String returns the error, if there is one, and how long which URL waited, in one line.
+func (w WaitedInfo) String() string {
+	text := fmt.Sprintf("waited %v: %s", w.Took, printed(w.URL))
+	if w.Err != nil {
+		text = said(w.Err.Error()) + ": " + text
+	}
+	return text
+}
+
+// LogValue returns what String does.
+func (w WaitedInfo) LogValue() slog.Value { return slog.StringValue(w.String()) }
+
+// printed returns u as text for people, without its password.
+func printed(u *url.URL) string {
+	if u == nil {
+		return "no URL"
+	}
+	return said(u.Redacted())
 }

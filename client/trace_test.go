@@ -2,14 +2,9 @@ package client_test
 
 import (
 	"context"
-	"errors"
-	"log"
-	"log/slog"
 	"net/http"
 	"net/url"
-	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,147 +16,6 @@ import (
 	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
-
-// A hook that panics ends neither the program nor the Transport, and is named: in the log,
-// and by the error of the request whose decision it was told.
-func TestAHookThatPanicsIsNamed(t *testing.T) {
-	for name, trace := range map[string]*client.Trace{
-		"Decided": {Decided: func(context.Context, client.DecidedInfo) { panic("the hook's own") }},
-		"Fetched": {Fetched: func(context.Context, client.FetchedInfo) { panic("the hook's own") }},
-		"Waited":  {Waited: func(context.Context, client.WaitedInfo) { panic("the hook's own") }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var mu sync.Mutex
-			var logged strings.Builder
-			logTo(t, func(r slog.Record) {
-				mu.Lock()
-				defer mu.Unlock()
-				logged.WriteString(r.Message)
-				r.Attrs(func(a slog.Attr) bool { logged.WriteString(a.String()); return true })
-			})
-			synctest.Test(t, func(t *testing.T) {
-				sent := 0
-				rt := &client.Transport{
-					Base: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
-						if req.URL.Path != "/robots.txt" {
-							sent++
-							return ok(req)
-						}
-						res := answer(200, "", "User-agent: *\nDisallow: /private\n")
-						res.Header.Set("ETag", `"1"`)
-						return res, nil
-					}),
-					Pacer: &client.Pacer{Delay: time.Millisecond}, Trace: trace,
-					Cache: &cache.Cache{MinTTL: -1, MaxTTL: time.Second},
-				}
-				ask := func(path string) error {
-					resp, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example" + path)})
-					if err == nil {
-						resp.Body.Close()
-					}
-					return err
-				}
-				if refusal, is := errors.AsType[*client.DisallowedError](ask("/private")); !is {
-					t.Errorf("got %v for what is disallowed", refusal)
-				}
-				time.Sleep(2 * time.Second) // robots.txt is no longer fresh
-				err, want := ask("/"), 1
-				if name == "Decided" {
-					want = 0
-				}
-				if named := err != nil && err.Error() == "client: Trace.Decided panicked: the hook's own"; named != (want == 0) || !named && err != nil || sent != want {
-					t.Errorf("got %v, and %d pages were sent, want %d", err, sent, want)
-				}
-				if err := rt.Shutdown(t.Context()); err != nil {
-					t.Errorf("Close: %v", err)
-				}
-				if err := rt.Cache.Shutdown(t.Context()); err != nil {
-					t.Errorf("Close of the Cache: %v", err)
-				}
-			})
-			if text := logged.String(); !strings.Contains(text, "client: Trace."+name+" panicked: the hook's own") || !strings.Contains(text, "TestAHookThatPanicsIsNamed.func") {
-				t.Errorf("logged %q, want the hook, the panic and its stack", text)
-			}
-		})
-	}
-}
-
-// wicked panics again whenever it is asked what it is.
-type wicked struct{}
-
-func (w wicked) String() string { panic(w) }
-
-// handler is a slog.Handler.
-type handler func(slog.Record)
-
-func (handler) Enabled(context.Context, slog.Level) bool        { return true }
-func (h handler) Handle(_ context.Context, r slog.Record) error { h(r); return nil }
-func (h handler) WithAttrs([]slog.Attr) slog.Handler            { return h }
-func (h handler) WithGroup(string) slog.Handler                 { return h }
-
-// Nothing that a panic or the logging of it does gets out, or goes on without end.
-func TestAHookThatPanicsWickedlyIsHeld(t *testing.T) {
-	var rt *client.Transport
-	var logged atomic.Int32
-	u := parse("http://a.example/")
-	for name, c := range map[string]struct {
-		value   any
-		handler handler
-		want    string
-	}{
-		"a value that panics":            {wicked{}, func(slog.Record) {}, "client: Trace.Decided panicked: client_test.wicked"},
-		"a long text":                    {strings.Repeat("x", 1<<20), func(slog.Record) {}, "client: Trace.Decided panicked: " + strings.Repeat("x", 256) + "…"},
-		"a handler that panics":          {"hook", func(slog.Record) { panic("handler") }, "client: Trace.Decided panicked: hook"},
-		"a handler that uses the gate":   {"hook", func(slog.Record) { rt.Decide(context.Background(), u) }, "client: Trace.Decided panicked: hook"},
-		"a handler that panics wickedly": {wicked{}, func(slog.Record) { panic(wicked{}) }, "client: Trace.Decided panicked: client_test.wicked"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			logTo(t, func(r slog.Record) {
-				if len(r.Message) > 1024 {
-					t.Errorf("the text that is logged has %d bytes", len(r.Message))
-				}
-				logged.Add(1)
-				c.handler(r)
-			})
-			logged.Store(0)
-			trace := &client.Trace{Decided: func(context.Context, client.DecidedInfo) { panic(c.value) }}
-			want := int32(1)
-			if name != "a handler that uses the gate" { // which would wait for the file that is being reported
-				trace.Fetched, want = func(context.Context, client.FetchedInfo) { panic(c.value) }, 2
-			}
-			rt = &client.Transport{Base: pagesOf(ok), Trace: trace}
-			for range 3 {
-				body := &closeCount{Reader: strings.NewReader("payload")}
-				if _, err := rt.RoundTrip(&http.Request{URL: u, Body: body}); err == nil || err.Error() != c.want || body.closed != 1 {
-					t.Errorf("got %v, want %q; the body was closed %d times", err, c.want, body.closed)
-				}
-				if d, err := rt.Decide(t.Context(), u); err == nil || d != (client.Answer{}) {
-					t.Errorf("Decide: %v, %v, want an error and nothing else", d, err)
-				}
-			}
-			if err := rt.Shutdown(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if n := logged.Load(); n != want {
-				t.Errorf("logged %d times, want %d: once for each hook", n, want)
-			}
-		})
-	}
-}
-
-// A hook that ends its goroutine, as Fatal does in a test, leaves no body open.
-func TestAHookThatEndsItsGoroutineClosesTheBody(t *testing.T) {
-	rt := &client.Transport{Base: pagesOf(ok), Trace: &client.Trace{Decided: func(context.Context, client.DecidedInfo) { runtime.Goexit() }}}
-	body, done := &closeCount{Reader: strings.NewReader("payload")}, make(chan bool)
-	go func() {
-		defer close(done)
-		rt.RoundTrip(&http.Request{URL: parse("http://a.example/"), Body: body})
-		t.Error("the request went on")
-	}()
-	if <-done; body.closed != 1 {
-		t.Errorf("the body was closed %d times", body.closed)
-	}
-}
 
 // Trace hears the reason of a permission, for which RoundTrip itself has no use.
 func TestDecidedIsToldWhyARequestIsAllowed(t *testing.T) {
@@ -179,17 +33,6 @@ func TestDecidedIsToldWhyARequestIsAllowed(t *testing.T) {
 	}
 }
 
-// logTo hands what is logged to h, until the test ends.
-func logTo(t *testing.T, h handler) {
-	before, to, flags := slog.Default(), log.Writer(), log.Flags()
-	slog.SetDefault(slog.New(h)) // which has package log write there as well
-	t.Cleanup(func() {
-		slog.SetDefault(before)
-		log.SetOutput(to)
-		log.SetFlags(flags)
-	})
-}
-
 func TestDecidedIsCalledWithTheErrorToo(t *testing.T) {
 	n := 0
 	rt := &client.Transport{Base: &web{}, Trace: &client.Trace{Decided: func(context.Context, client.DecidedInfo) { n++ }}}
@@ -204,7 +47,7 @@ func TestDecidedIsCalledWithTheErrorToo(t *testing.T) {
 func TestFetchedSaysWhetherItWasARefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refreshes []bool
-		rt := &client.Transport{Base: &web{robots: robots}, Cache: &cache.Cache{DefaultTTL: time.Minute, NoRefresh: true}, Trace: &client.Trace{
+		rt := &client.Transport{Base: &web{robots: robots}, Cache: &cache.Cache{MaxTTL: time.Minute, NoRefresh: true}, Trace: &client.Trace{
 			Fetched: func(_ context.Context, f client.FetchedInfo) { refreshes = append(refreshes, f.Refresh) },
 		}}
 		for range 3 {

@@ -1,55 +1,194 @@
 package client
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"net/http"
-	"sync"
+	"net/url"
+	"sync/atomic"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client/internal/pace"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// Turn is the turn of one request that a Transport does not send itself: another process does, or
-// a library that takes no http.RoundTripper. [Transport.Turn] returns it.
+// Turn is the turn of one request: robots.txt allows it, and it should start at once. [Transport.Turn] and
+// [Transport.Try] give it. Send the request with Context, or, if something else sends it (another process, a library
+// that takes no http.RoundTripper), say how that ended with Answered and End.
 //
-// A Turn takes a place at the origin until End. Its methods may be called concurrently.
+// A Turn takes a place at the origin until End: with MaxUnderway 1, no other request there starts. So call End in any
+// case, even if the Turn was not used. Its methods may be called concurrently.
 type Turn struct {
-	keeper *pace.Keeper // nil: nothing waits for the end
-	place  pace.Place
-	once   sync.Once // gives the place back
+	keeper *pace.Keeper
+	origin fetch.Origin
+	place  *pace.Place // nil: nothing waits for the end
+	gone   atomic.Bool // the place is a request's, or given back
 }
 
-// Delay returns the delay that the Pacer now keeps between requests to the origin. It is zero with
-// a context of WithoutRobots.
+type turnKey struct{}
+
+// Context returns a context for the request that the turn is for. The first request to the Turn's origin that is made
+// with it, through a Transport with the same Pacer and whatever its path, is sent on the turn: it is decided on as always,
+// and keeps the distance once more if another request has started or ended since, or the site asked for a pause. The
+// place then ends with the body of the answer, and End does nothing. Later requests, such as the hops of redirects, wait
+// in line.
+func (t *Turn) Context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, turnKey{}, t)
+}
+
+// turnIn returns the place that a context brings for a request to o, which is then the request's, or nil.
+func turnIn(ctx context.Context, k *pace.Keeper, o fetch.Origin) *pace.Place {
+	t, ok := ctx.Value(turnKey{}).(*Turn)
+	if !ok || t.place == nil || t.keeper != k || t.origin != o || !t.gone.CompareAndSwap(false, true) {
+		return nil
+	}
+	return t.place
+}
+
+// Delay returns the delay that the Pacer now keeps between requests to the origin. It is zero with a context of
+// WithoutRobots.
 func (t *Turn) Delay() time.Duration {
-	if t.keeper == nil {
+	if t.place == nil {
 		return 0
 	}
-	return t.keeper.DelayAt(t.place, t.keeper.Now())
+	return t.place.Delay()
 }
 
-// Answered tells the Pacer how the site answered: a 429 or 5xx makes it pause, for the
-// Retry-After of header if there is one. Status 0 means that no answer came, which counts like
-// a 5xx. Call it before End, and not at all for a request that was not sent.
+// Answered tells the Pacer how the site answered a request that no Transport sent: a 429 or 5xx makes it pause, for the
+// Retry-After of header if there is one. Status 0 means that no answer came, which counts like a 5xx. Call it before End,
+// and not at all for a request that was not sent.
 func (t *Turn) Answered(status int, header http.Header) {
-	if t.keeper != nil {
-		now := t.keeper.Now()
-		if status >= 400 {
-			now = time.Now() // a date in Retry-After is one of the wall clock
-		}
-		t.keeper.Answered(t.place, status, fetch.RetryAfter(status, header, now), now)
+	if t.place != nil {
+		t.place.Answered(status, fetch.RetryAfter(status, header, time.Now()))
 	}
 }
 
 // End gives the place back: the delay runs from then on. Further calls do nothing.
 func (t *Turn) End() {
-	if t.keeper != nil {
-		t.end(t.keeper.Now())
+	if t.place != nil && t.gone.CompareAndSwap(false, true) {
+		t.place.End()
 	}
 }
 
-func (t *Turn) end(now time.Time) {
-	if t.keeper != nil {
-		t.once.Do(func() { t.keeper.End(t.place, now) })
+// Turn reads robots.txt, decides on a GET of u with ctx, and waits for its turn, as RoundTrip does. The request should
+// start at once. See [Turn] for how it is sent.
+//
+// With a context of WithoutRobots it returns at once. The errors are those of RoundTrip. Without a Pacer, or with a
+// scheme that RoundTrip does not gate, Turn fails.
+func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
+	return t.turn(ctx, u, untilRead)
+}
+
+// Try is Turn without waiting, for a queue: there is a Turn, a refusal as of RoundTrip, or a *LateError, whose At is when
+// to ask again. That is also the answer while robots.txt is being read, which goes on meanwhile. The worker of the queue
+// puts the URL back until At, and goes on with one of another site.
+//
+// A Try that came too early keeps a place in line at the origin until At plus 250 ms, for the next Try there, whatever
+// its URL. With Pacer.Turns it waits for the answer of the store, but no longer than ctx.
+func (t *Transport) Try(ctx context.Context, u *url.URL) (*Turn, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
+	return t.turn(ctx, u, notAtAll)
+}
+
+func (t *Transport) turn(ctx context.Context, u *url.URL, w waiting) (*Turn, error) {
+	g, err := t.open(u)
+	switch {
+	case err != nil:
+		return nil, err
+	case g.keeper == nil:
+		return nil, mistakef("client: Turn and Try need a Transport with a Pacer")
+	}
+	req := (&http.Request{URL: u}).WithContext(ctx)
+	own := gatingOf(ctx)
+	r := ruling{own: own, token: g.tokenFor(own, nil), waitFor: w}
+	if err := g.admit(req, &r); err != nil {
+		return nil, err
+	}
+	if own.bypass {
+		return new(Turn), nil
+	}
+	place, err := g.turn(ctx, req, &r, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Turn{keeper: g.keeper, origin: r.origin, place: place}, nil
+}
+
+// leastWait is the shortest wait for a turn that Trace is told of.
+const leastWait = time.Millisecond
+
+// turn waits for the turn of req, which r allows, and takes a place. If held is not nil, it is that place.
+func (g *gate) turn(ctx context.Context, req *http.Request, r *ruling, held *pace.Place) (*pace.Place, error) {
+	ask := pace.Ask{Origin: r.origin, Held: held}
+	if r.policy != nil { // else it is robots.txt itself
+		ask.Recheck = func(ctx context.Context, since time.Time) error { return g.recheck(ctx, req, r, since) }
+	}
+	take := g.keeper.Take
+	if r.waitFor == notAtAll {
+		take = g.keeper.Try
+	}
+	start := time.Now()
+	place, err := take(ctx, ask)
+	err = toldOf(r.origin, err)
+	if took := time.Since(start); took >= leastWait && g.trace.Waited != nil && !g.closed.Load() {
+		g.trace.Waited(ctx, WaitedInfo{URL: req.URL, Err: err, Took: took})
+	}
+	if err != nil && held != nil {
+		held.End()
+	}
+	return place, err
+}
+
+// toldOf returns an error of the Keeper in the words of this package.
+func toldOf(o fetch.Origin, err error) error {
+	if err == nil {
+		return nil
+	}
+	if late, ok := err.(*pace.Late); ok {
+		return &LateError{Origin: o.Clone(), At: late.At, Delay: late.Delay, Paused: late.Paused}
+	}
+	if slow, ok := err.(*pace.Slow); ok {
+		return &DelayError{Origin: o.Clone(), Delay: slow.Asked, Max: slow.Max}
+	}
+	return err
+}
+
+// freshTime is how old a copy may be that a request is decided on once more by, however short its lifetime: a site whose
+// file expires sooner than its delay would get nothing but requests for it.
+const freshTime = time.Minute
+
+// recheck decides once more on a request whose turn has come, and that first stood in line at a moment: by what the
+// cache holds, else by what it last saw if that is fresh, else by what robots.txt says now.
+func (g *gate) recheck(ctx context.Context, req *http.Request, r *ruling, first time.Time) error {
+	seen, start := r.result, time.Now()
+	young := seen != nil && start.Sub(seen.Time) < freshTime
+	if young && seen.Time.After(first) {
+		return nil
+	}
+	now := *r
+	now.waitFor = notAtAll
+	err := g.decide(ctx, req, &now)
+	if _, late := errors.AsType[*LateError](err); late {
+		if young || seen != nil && seen.Time.After(first) {
+			return nil
+		}
+		now.waitFor = untilRead
+		err = g.decide(ctx, req, &now)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, ErrClosed), errors.Is(err, cache.ErrClosed): // who was let through goes on
+		return nil
+	case err == nil && now.Allowed:
+		now.waitFor = r.waitFor
+		*r = now
+		return nil
+	}
+	g.tell(ctx, req, &now, err, time.Since(start))
+	return cmp.Or(err, now.refusal(req.URL))
 }

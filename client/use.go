@@ -1,12 +1,10 @@
 package client
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/robotsgate/robotsgate/client/internal/say"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
@@ -20,30 +18,28 @@ var labels = sync.OnceValue(func() (all []string) {
 	return slices.Compact(all)
 })
 
-// usesMisuse returns what is wrong with the declared uses, or nil. A misspelt one would
-// never be disallowed.
+// usesMisuse returns what is wrong with the declared uses, or nil. A misspelt one would never be disallowed.
 func usesMisuse(uses []string) error {
 	for _, use := range uses {
 		if !slices.Contains(labels(), use) {
-			return fmt.Errorf("client: Uses has %q, which nothing can disallow: use %s",
-				say.Cut(use), strings.Join(labels(), ", "))
+			return mistakef("client: Uses has %q, which nothing can disallow: use %s", cut(use), strings.Join(labels(), ", "))
 		}
 	}
 	return nil
 }
 
-// disallowedUse returns the first of the uses that a policy disallows for a target, and by what,
-// or nil. Most files say nothing about use, and cost little here.
-func disallowedUse(p *policy.Policy, token, target string, uses []string) (string, *usage.Statement) {
+// disallowedUse returns the first of the uses that a policy disallows for a target, and the statement that does it; two
+// empty texts if none is. Most files say nothing about use, and cost little here.
+func disallowedUse(p *policy.Policy, token, target string, uses []string) (use, by string) {
 	all := usage.ParseRobots(p, token, target)
 	if all == nil {
-		return "", nil // as nearly always
+		return "", "" // as nearly always
 	}
 	for _, use := range uses {
 		if what, by, err := usage.For(all, usage.Label(use)); err != nil || what == usage.Disallow {
-			said := by // only a refusal keeps it
-			return use, &said
+			by.Text = cut(by.Text)
+			return use, by.String()
 		}
 	}
-	return "", nil
+	return "", ""
 }
