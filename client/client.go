@@ -67,6 +67,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -239,8 +240,8 @@ func (t *Transport) Close() error {
 
 // Shutdown closes the Transport. Later calls return ErrClosed. If the Transport made its own Cache, Shutdown closes that
 // too: fetches of robots.txt stop, calls that wait for them return ErrClosed, and Shutdown waits for their end, but no
-// longer than ctx. The error says what has not ended; Shutdown may then be called again. A Transport without a Cache of
-// its own need not be closed.
+// longer than ctx. It also waits until Pacer.Turns has been told of pauses. The error says what has not ended; Shutdown may
+// then be called again. A Transport with neither needs no Close: fetches end by themselves.
 //
 // Requests that were already let through go on, and those that wait for the Pacer get their turns unless their contexts
 // end first. Base and its connections are the caller's; see CloseIdleConnections.
@@ -250,10 +251,14 @@ func (t *Transport) Close() error {
 func (t *Transport) Shutdown(ctx context.Context) error {
 	g := t.ready()
 	g.closed.Store(true)
+	var fetches, pauses error
 	if g.ownCache {
-		return g.cache.Shutdown(ctx)
+		fetches = g.cache.Shutdown(ctx)
 	}
-	return nil
+	if g.keeper != nil {
+		pauses = g.keeper.Shutdown(ctx)
+	}
+	return errors.Join(fetches, pauses)
 }
 
 // CloseIdleConnections passes the call on to Base, as http.Client expects.

@@ -58,13 +58,18 @@ type LateError struct {
 	// Paused reports whether the turn is late because the site asked for a pause or suffers. If false, it is late because
 	// of a delay or of other requests.
 	Paused bool
+
+	fault error // why Pacer.Turns could not be asked; nil: it could
 }
 
-// Error names the origin and the time.
+// Error names the origin and the time, and what is wrong with Pacer.Turns.
 func (e *LateError) Error() string {
 	text := fmt.Sprintf("client: not sent: no turn at %s before %s", cut(e.Origin.String()),
 		e.At.Format("2006-01-02T15:04:05.000Z07:00"))
-	if e.Paused {
+	switch {
+	case e.fault != nil:
+		text += ": " + said(e.fault.Error())
+	case e.Paused:
 		text += ", as the site pauses"
 	}
 	return text

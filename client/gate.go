@@ -174,7 +174,7 @@ func comeBack(ctx context.Context, o fetch.Origin, late *LateError) error {
 	if deadline, ok := ctx.Deadline(); ok && late.At.After(deadline) {
 		return late
 	}
-	wait := max(time.Until(late.At), 100*time.Millisecond)
+	wait := max(time.Until(late.At), leastPause)
 	if late.Origin != o {
 		wait += rand.N(wait)
 	}

@@ -38,24 +38,19 @@ func (l robotsLine) notAsked(ctx context.Context, o fetch.Origin, err error) err
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
 		return toldOf(o, err)
 	}
-	late := l.gate.keeper.Next(o)
-	return &LateError{Origin: o.Clone(), At: laterOf(late.At, time.Now()), Delay: late.Delay, Paused: late.Paused}
+	return lateAt(o, l.gate.keeper.Next(o))
 }
 
 // soon returns when to ask about o again whose robots.txt is being read: that takes the next start, and a page the one
 // after.
 func (g *gate) soon(o fetch.Origin) *LateError {
-	next := g.keeper.Next(o)
-	return &LateError{Origin: o.Clone(), At: laterOf(next.At, time.Now()).Add(max(next.Delay, 10*time.Millisecond)),
-		Delay: next.Delay, Paused: next.Paused}
+	late := lateAt(o, g.keeper.Next(o))
+	late.At = late.At.Add(max(late.Delay, leastPause))
+	return late
 }
 
-func laterOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+// leastPause is between two questions about a robots.txt that is being read.
+const leastPause = 100 * time.Millisecond
 
 // learn tells the Keeper what the rules of r ask of its token. What is unreachable, or unavailable for the moment, takes
 // no delay away.

@@ -110,7 +110,7 @@ func (g *gate) hand(req *http.Request) (*http.Response, error) {
 // sendPaced sends out when its turn has come, if r still holds then.
 func (g *gate) sendPaced(req, out *http.Request, r ruling) (*http.Response, error) {
 	ctx := req.Context()
-	place, err := g.turn(ctx, req, &r, turnIn(ctx, g.keeper, r.origin))
+	place, err := g.turn(ctx, req, &r, pace.Ask{Held: turnIn(ctx, g.keeper, r.origin)})
 	if err != nil {
 		return refuse(req, err)
 	}

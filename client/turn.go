@@ -111,7 +111,7 @@ func (t *Transport) turn(ctx context.Context, u *url.URL, w waiting) (*Turn, err
 	if own.bypass {
 		return new(Turn), nil
 	}
-	place, err := g.turn(ctx, req, &r, nil)
+	place, err := g.turn(ctx, req, &r, pace.Ask{Kept: true})
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +121,9 @@ func (t *Transport) turn(ctx context.Context, u *url.URL, w waiting) (*Turn, err
 // leastWait is the shortest wait for a turn that Trace is told of.
 const leastWait = time.Millisecond
 
-// turn waits for the turn of req, which r allows, and takes a place. If held is not nil, it is that place.
-func (g *gate) turn(ctx context.Context, req *http.Request, r *ruling, held *pace.Place) (*pace.Place, error) {
-	ask := pace.Ask{Origin: r.origin, Held: held}
+// turn waits for the turn of req, which r allows, and takes a place.
+func (g *gate) turn(ctx context.Context, req *http.Request, r *ruling, ask pace.Ask) (*pace.Place, error) {
+	ask.Origin = r.origin
 	if r.policy != nil { // else it is robots.txt itself
 		ask.Recheck = func(ctx context.Context, since time.Time) error { return g.recheck(ctx, req, r, since) }
 	}
@@ -137,8 +137,8 @@ func (g *gate) turn(ctx context.Context, req *http.Request, r *ruling, held *pac
 	if took := time.Since(start); took >= leastWait && g.trace.Waited != nil && !g.closed.Load() {
 		g.trace.Waited(ctx, WaitedInfo{URL: req.URL, Err: err, Took: took})
 	}
-	if err != nil && held != nil {
-		held.End()
+	if err != nil && ask.Held != nil {
+		ask.Held.End()
 	}
 	return place, err
 }
@@ -149,12 +149,16 @@ func toldOf(o fetch.Origin, err error) error {
 		return nil
 	}
 	if late, ok := err.(*pace.Late); ok {
-		return &LateError{Origin: o.Clone(), At: late.At, Delay: late.Delay, Paused: late.Paused}
+		return lateAt(o, late)
 	}
 	if slow, ok := err.(*pace.Slow); ok {
 		return &DelayError{Origin: o.Clone(), Delay: slow.Asked, Max: slow.Max}
 	}
 	return err
+}
+
+func lateAt(o fetch.Origin, late *pace.Late) *LateError {
+	return &LateError{Origin: o.Clone(), At: late.At, Delay: late.Delay, Paused: late.Paused, fault: late.Fault}
 }
 
 // freshTime is how old a copy may be that a request is decided on once more by, however short its lifetime: a site whose
