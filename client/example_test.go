@@ -147,7 +147,7 @@ func ExampleTransport_Decide() {
 	}
 	answer, err := gate.Decide(context.Background(), u)
 	fmt.Println(answer, err)
-	// Output: disallowed by line 2: Disallow: /private (user-agent: *) <nil>
+	// Output: "ExampleBot": disallowed by line 2 of robots.txt: Disallow: /private (user-agent: *) <nil>
 }
 
 // Lookup gives the policy itself, for what else the file says.
@@ -264,7 +264,7 @@ func ExampleTransport_stack() {
 	// /page "Bearer secret"
 }
 
-// kept is a cache.Store in memory. boltstore and redisstore keep what they are given.
+// kept is a cache.Store in memory. dirstore and redisstore keep what they are given.
 type kept struct {
 	mu     sync.Mutex
 	values map[string][]byte
@@ -343,12 +343,16 @@ func ExampleDisallowedError() {
 	// ask again later: /page
 }
 
-// DecideWith rules without a network, on a policy that is at hand. It looks at what a
-// server may make of the URL, too.
+// DecideWith rules without a network, on a policy that is at hand. A link with dot segments is resolved first.
 func ExampleDecideWith() {
 	p := policy.Parse([]byte("User-agent: *\nDisallow: /private\n"))
-	for _, link := range []string{"https://example.com/public", "https://example.com/public/../private"} {
-		u, err := url.Parse(link)
+	page, err := url.Parse("https://example.com/public/page")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, link := range []string{"other", "../private"} {
+		u, err := page.Parse(link) // resolves
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -357,8 +361,8 @@ func ExampleDecideWith() {
 		fmt.Println(u.Path, a.Allowed, err)
 	}
 	// Output:
-	// /public true <nil>
-	// /public/../private false <nil>
+	// /public/other true <nil>
+	// /private false <nil>
 }
 
 // An Answer says how old the file is that decides.

@@ -19,6 +19,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 func TestSchemelessURLIsNoWayRoundTheGate(t *testing.T) {
@@ -161,7 +162,9 @@ func TestNoCallerIsKeptBeyondTheDeadline(t *testing.T) {
 		{name: "the Store is silent", gate: client.Transport{Base: robotsAreSilent, Cache: &cache.Cache{Store: stuck{hangs: true}, StoreTimeout: time.Hour}}},
 		{name: "the lock is never free", gate: client.Transport{Base: robotsAreSilent, Cache: &cache.Cache{Store: stuck{}}}},
 		{name: "robots.txt waits for its turn", gate: client.Transport{Base: robotsAreSilent, Pacer: &client.Pacer{Delay: 30 * time.Second}},
-			busy: func(rt *client.Transport) { go ask(rt, "http://a.example/") }},
+			busy: func(rt *client.Transport) {
+				ask(&client.Transport{Base: pagesAreOpen, Pacer: rt.Pacer, Override: func(fetch.Origin) *policy.Policy { return policy.Unavailable() }}, "http://a.example/")
+			}},
 		{name: "the page waits for its turn", gate: client.Transport{Base: pagesAreOpen, Pacer: &client.Pacer{Delay: 30 * time.Second, MaxUnderway: 2}}, page: true},
 		{name: "the page waits for a place", gate: client.Transport{Base: pagesAreOpen, Pacer: &client.Pacer{Delay: -1}}, page: true,
 			busy: func(rt *client.Transport) { ask(rt, "http://a.example/open") }},

@@ -161,13 +161,13 @@ func TestPublicOnlyAsBase(t *testing.T) {
 	base := fetch.PublicOnly(new(http.Transport))
 	gate := &client.Transport{Base: base, Fetcher: &fetch.Fetcher{Retries: -1}}
 	for name, ctx := range map[string]context.Context{"robots.txt": t.Context(), "a person's page": client.WithoutRobots(t.Context())} {
-		_, err := gate.RoundTrip((&http.Request{URL: parse(s.URL)}).WithContext(ctx))
+		_, err := gate.RoundTrip(request("GET", s.URL, nil).WithContext(ctx))
 		if !errors.Is(err, client.ErrNotSent) || !errors.Is(err, fetch.ErrNotPublic) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	page := &client.Transport{Base: base, Override: func(fetch.Origin) *policy.Policy { return policy.Unavailable() }, Pacer: &client.Pacer{Delay: -1}}
-	if _, err := page.RoundTrip(&http.Request{URL: parse(s.URL)}); !errors.Is(err, client.ErrNotSent) || !errors.Is(err, fetch.ErrNotPublic) {
+	if _, err := page.RoundTrip(request("GET", s.URL, nil)); !errors.Is(err, client.ErrNotSent) || !errors.Is(err, fetch.ErrNotPublic) {
 		t.Errorf("a page: got %v", err)
 	}
 	if asked > 0 {

@@ -32,7 +32,7 @@ func targetOf(u *url.URL) (string, error) {
 		return "", mistakef("client: the URL's path %q does not start with a slash", cut(path))
 	case n > longest:
 		return "", mistakef("client: the URL's path and query %q are %d bytes: shorten them to %d, "+
-			"the most that is decided on", cut(path), n, longest)
+			"the most that is decided on", cut(u.RequestURI()), n, longest)
 	case hasDotSegment(path):
 		return "", mistakef("client: the URL's path %q has a dot segment, which servers resolve in different ways: "+
 			"resolve it first, as url.URL.ResolveReference does, an escaped one by hand", cut(path))

@@ -33,6 +33,9 @@ func TestThePathDecidedOnIsThatSent(t *testing.T) {
 	for c := range 256 {
 		for _, path := range []string{"/%s", "/abcdef%s", "/abcdefg%s", "/%sabcdefghijkl"} {
 			u := &url.URL{Scheme: "http", Host: "a.example", Path: fmt.Sprintf(path, []byte{byte(c)})}
+			if u.Path == "/." { // see TestATargetWithADotSegmentIsAnError
+				continue
+			}
 			p := policy.Google.Parse([]byte("user-agent: *\ndisallow: /\nallow: /$\nallow: " + u.EscapedPath() + "$"))
 			if d, err := client.DecideWith(p, "ExampleBot", u); err != nil || !d.Allowed {
 				t.Errorf("%q: got %v, %v, want it allowed by its own rule", u.Path, d, err)

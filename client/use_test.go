@@ -164,11 +164,11 @@ func TestAUseThatIsDisallowedMeanwhileIsNotSent(t *testing.T) {
 				}
 				return answer(200, "", "User-agent: *\nAllow: /\nContent-Usage: train-ai=n\n"), nil
 			}),
-			Pacer: &client.Pacer{Delay: 10 * time.Second}, Uses: []string{"train-ai"},
+			Pacer: &client.Pacer{Delay: 90 * time.Second}, Uses: []string{"train-ai"},
 			Cache: &cache.Cache{MinTTL: -1, MaxTTL: 5 * time.Second},
 		}
-		defer rt.Shutdown(t.Context())
-		// The turn comes a delay after robots.txt was read, when that has expired.
+		defer rt.Cache.Close()
+		// The turn comes a delay after robots.txt was read, when that has expired, and is older than a minute.
 		_, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/page")})
 		if _, refused := err.(*client.UseError); !refused || sent != 0 || reads != 2 {
 			t.Errorf("got %v with %d pages sent and robots.txt read %d times", err, sent, reads)

@@ -20,7 +20,8 @@ import (
 func TestValuesSpeak(t *testing.T) {
 	long := strings.Repeat("long\x1b[31m\n\xff", 10_000)
 	p := policy.Parse([]byte("User-agent: *\nDisallow: /" + strings.Repeat("a", 50_000)))
-	u := parse("http://user:secret@a.example/" + strings.Repeat("u", 20_000) + "?\x1b")
+	u := parse("http://user:secret@a.example/" + strings.Repeat("u", 20_000))
+	u.RawQuery = "\x1b"
 	o, err := fetch.OriginOf(parse("http://" + strings.Repeat(strings.Repeat("h", 60)+".", 4) + "example/"))
 	if err != nil {
 		t.Fatal(err)
