@@ -83,21 +83,22 @@ func (l *line) step(ctx context.Context, w *waiter) (*Place, error) {
 	}
 	at := l.earliest(w, now)
 	deadline, hasDeadline := ctx.Deadline()
+	first := l.first() == w
+	if first && w.since.IsZero() {
+		w.since = now
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, l.because(context.Cause(ctx))
 	case hasDeadline && now.After(deadline): // ctx does not say so yet
 		return nil, l.because(context.DeadlineExceeded)
-	case w.try && (l.first() != w || l.isFull(w) || at.After(now)):
+	case w.try && (!first || l.isFull(w) || at.After(now)):
 		return nil, l.leftBy(w, l.late(w, at, l.ahead(w), now))
 	case hasDeadline && at.After(deadline):
 		return nil, l.late(w, at, 0, deadline)
-	case l.first() != w || l.isFull(w):
+	case !first || l.isFull(w):
 		l.sleep(ctx, w, time.Time{})
 		return nil, nil
-	}
-	if w.since.IsZero() {
-		w.since = now
 	}
 	switch {
 	case at.After(now):
