@@ -65,8 +65,8 @@ func (k *Keeper) take(ctx context.Context, a Ask, try bool) (*Place, error) {
 	}
 	w := l.enter(a, try, now)
 	defer l.leave(w)
-	for {
-		p, err := l.step(ctx, w)
+	for ; ; now = time.Now() {
+		p, err := l.step(ctx, w, now)
 		if p != nil || err != nil {
 			return p, err
 		}
@@ -75,8 +75,7 @@ func (k *Keeper) take(ctx context.Context, a Ask, try bool) (*Place, error) {
 
 // step looks once, and does what has to be done before the turn: it waits, decides once more, or asks Turns. The result
 // is the place or an error, or neither: look again.
-func (l *line) step(ctx context.Context, w *waiter) (*Place, error) {
-	now := time.Now()
+func (l *line) step(ctx context.Context, w *waiter, now time.Time) (*Place, error) {
 	l.lapse(now)
 	if err := l.tooSlow(w, now); err != nil {
 		return nil, err

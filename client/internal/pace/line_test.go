@@ -51,7 +51,7 @@ func TestTheLine(t *testing.T) {
 			[]request{{name: "a", body: 1500 * time.Millisecond}, {name: "b", after: 1, body: 9 * s}, {name: "c", after: 2}, {name: "d", after: 3}},
 			[]string{"0 a", "1 b", "3.5 c", "5.5 d"}},
 		{"any number at a time", Keeper{MaxUnderway: -1},
-			[]request{{name: "a", body: 9 * s}, {name: "b", after: 1, body: 9 * s}, {name: "c", after: 2}, {name: "d", after: 3}},
+			[]request{{name: "a", body: 9 * s}, {name: "b", after: 1, body: 9 * s}, {name: "c", after: 2, body: 9 * s}, {name: "d", after: 3}},
 			[]string{"0 a", "1 b", "2 c", "3 d"}},
 		{"without a delay", Keeper{Delay: -1},
 			[]request{{name: "a"}, {name: "b", after: 1}, {name: "c", after: 2}},
