@@ -325,6 +325,9 @@ func (t *Transport) filledFetcher(g *gate) *fetch.Fetcher {
 		f.Sign = t.Sign
 	}
 	if g.keeper != nil {
+		if sign := f.Sign; sign != nil {
+			f.Sign = func(req *http.Request) error { return notSentIf(sign(req)) } // which says nothing about the site
+		}
 		f.Through = func(wire http.RoundTripper) http.RoundTripper {
 			if given.Through != nil {
 				wire = given.Through(wire)

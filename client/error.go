@@ -25,6 +25,13 @@ type notSent struct{ error }
 func (e notSent) Is(target error) bool { return target == ErrNotSent }
 func (e notSent) Unwrap() error        { return e.error }
 
+func notSentIf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return notSent{err}
+}
+
 func mistakef(format string, args ...any) error { return notSent{fmt.Errorf(format, args...)} }
 
 // DelayError says that a request was not sent because robots.txt asks for more delay than Pacer.MaxDelay, and

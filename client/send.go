@@ -127,7 +127,7 @@ func sendOn(place *pace.Place, req *http.Request, send func(*http.Request) (*htt
 	res, err := send(req)
 	ctx := req.Context()
 	if err != nil {
-		if ctx.Err() == nil && !errors.Is(err, fetch.ErrNotPublic) { // else it says nothing about the site
+		if ctx.Err() == nil && !unasked(err) {
 			place.Answered(0, 0)
 		}
 		place.End()
@@ -141,6 +141,12 @@ func sendOn(place *pace.Place, req *http.Request, send func(*http.Request) (*htt
 	}
 	res.Body = &pacedBody{res.Body, place, context.AfterFunc(ctx, place.End)}
 	return res, nil
+}
+
+// unasked reports whether err is of a request that the site saw nothing of.
+func unasked(err error) bool {
+	_, busy := errors.AsType[fetch.NoTurn](err)
+	return busy || errors.Is(err, ErrNotSent) || errors.Is(err, fetch.ErrNotPublic)
 }
 
 // pacedBody is a response body that gives the place of its request back: when it is closed, read to its end, or fails,

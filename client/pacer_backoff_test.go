@@ -1,0 +1,225 @@
+package client_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/client"
+)
+
+// How long an origin is left alone after one answer. What the field may say is in the
+// table of fetch.RetryAfter; here is what becomes of it.
+func TestPacerHonoursRetryAfter(t *testing.T) {
+	const exact, own = true, false // own: a pause of ours, 2 s give or take a fifth
+	for _, c := range []struct {
+		status     int
+		retryAfter string
+		kind       bool
+		want       time.Duration
+	}{
+		{503, "120", exact, 2 * time.Minute},
+		{429, "120", exact, 2 * time.Minute},
+		{502, "120", exact, 2 * time.Minute},
+		{503, "date", exact, 90 * time.Second},
+		{429, "date", exact, 90 * time.Second},
+		{503, "9999999999999999999999", exact, 24 * time.Hour},
+		{429, "Fri, 31 Dec 9999 23:59:59 GMT", exact, 24 * time.Hour},
+		{503, "", own, 2 * time.Second},
+		{429, "", own, 2 * time.Second},
+		{500, "", own, 2 * time.Second},
+		{0, "", own, 2 * time.Second}, // no answer
+		{503, "0", own, 2 * time.Second},
+		{503, "-5", own, 2 * time.Second},
+		{429, "tomorrow", own, 2 * time.Second},
+		{429, "Thu, 01 Jan 1970 00:00:00 GMT", own, 2 * time.Second},
+		{200, "120", exact, time.Second}, // no failure: the delay as always
+		{404, "120", exact, time.Second},
+		{301, "120", exact, time.Second}, // about the target of the redirect
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			pacer := &client.Pacer{}
+			c2 := paced(pacer, pagesOf(func(*http.Request) (*http.Response, error) {
+				if c.status == 0 {
+					return nil, errors.New("connection reset")
+				}
+				if c.retryAfter == "date" {
+					return answer(c.status, time.Now().Add(90*time.Second).UTC().Format(http.TimeFormat), ""), nil
+				}
+				return answer(c.status, c.retryAfter, ""), nil
+			}))
+			c2.Get("http://a.example/")
+			got := pacer.Next(parse("http://a.example/"))
+			if least, most := c.want*4/5, c.want*6/5; c.kind == exact && got != c.want || got < least || got > most {
+				t.Errorf("%d, Retry-After %q: next in %v, want %v", c.status, c.retryAfter, got, c.want)
+			}
+		})
+	}
+}
+
+// A request that its caller gave up says nothing about the site.
+func TestPacerDoesNotBlameTheSiteForAnImpatientCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pacer := &client.Pacer{}
+		c := paced(pacer, pagesOf(func(req *http.Request) (*http.Response, error) {
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		}))
+		c.Timeout = 5 * time.Second
+		c.Get("http://a.example/")
+		if got := pacer.Next(parse("http://a.example/")); got != time.Second {
+			t.Errorf("next in %v, want the delay, 1s", got)
+		}
+	})
+}
+
+// Pauses double with each failure up to an hour, and are halved by each good answer.
+func TestPacerBacksOffAndEasesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pacer, status := &client.Pacer{}, 500
+		c := paced(pacer, pagesOf(func(*http.Request) (*http.Response, error) { return answer(status, "", ""), nil }))
+		differs := false
+		check := func(want time.Duration) {
+			t.Helper()
+			if _, took := get(t, c, "http://a.example/"); took < 0 {
+				t.Fatal("unreachable")
+			}
+			got := pacer.Next(parse("http://a.example/"))
+			if got < want*4/5 || got > want*6/5 {
+				t.Errorf("after a %d: next in %v, want %v give or take a fifth", status, got, want)
+			}
+			differs = differs || got != want
+		}
+		pause := time.Second
+		for range 20 {
+			pause = min(2*pause, time.Hour)
+			check(pause)
+		}
+		status, pause = 200, 4096*time.Second // what an hour was cut from
+		for range 11 {
+			pause /= 2
+			check(pause)
+		}
+		if !differs {
+			t.Error("pauses are not jittered")
+		}
+		for range 3 {
+			status = 200
+			get(t, c, "http://a.example/")
+			if got := pacer.Next(parse("http://a.example/")); got != time.Second {
+				t.Errorf("at ease again: next in %v, want 1s", got)
+			}
+		}
+	})
+}
+
+// A connection that dies fails all requests on it. That is one trouble, however late the last of them fails; what
+// begins after it is another.
+func TestPacerCountsWhatFailsTogetherOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pacer := &client.Pacer{MaxUnderway: 8, Delay: -1}
+		c := paced(pacer, pagesOf(func(req *http.Request) (*http.Response, error) {
+			after, _ := time.ParseDuration(req.URL.RawQuery)
+			time.Sleep(after)
+			return answer(503, "", ""), nil
+		}))
+		var all sync.WaitGroup
+		for _, after := range []string{"5s", "5s", "5s", "6s", "7s", "8s", "9s", "10s"} {
+			all.Go(func() { c.Get("http://a.example/?" + after) })
+		}
+		all.Wait()
+		if got := pacer.Next(parse("http://a.example/")); got != 0 {
+			t.Errorf("next in %v, want it now: the pause of the first is over", got)
+		}
+		c.Get("http://a.example/")
+		if got := pacer.Next(parse("http://a.example/")); got < 3200*time.Millisecond || got > 4800*time.Millisecond {
+			t.Errorf("after a failure that began later: next in %v, want 4s give or take a fifth", got)
+		}
+	})
+}
+
+// robotsAnswers is a Base with one robots.txt answer for all and empty pages. It logs
+// when either was asked for.
+type robotsAnswers struct {
+	robots func() *http.Response
+	page   func() *http.Response
+	begin  time.Time
+	log    []string
+}
+
+func (b *robotsAnswers) RoundTrip(req *http.Request) (*http.Response, error) {
+	b.log = append(b.log, strings.TrimPrefix(req.URL.Path, "/")+" at "+time.Since(b.begin).String())
+	if req.URL.Path == "/robots.txt" {
+		return b.robots(), nil
+	}
+	return b.page(), nil
+}
+
+// A 429 on robots.txt allows everything (RFC 9309 §2.3.1.3), and slows it down.
+func TestPacer429OnRobotsSlowsThePages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := &robotsAnswers{
+			robots: func() *http.Response { return answer(429, "20", "") },
+			page:   func() *http.Response { return answer(200, "", "") },
+			begin:  time.Now(),
+		}
+		get(t, paced(&client.Pacer{}, base), "http://a.example/page")
+		if got, want := strings.Join(base.log, ", "), "robots.txt at 0s, page at 20s"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+// Robots.txt is read no sooner than a page would be: here for a second Transport that
+// shares the Pacer, but not the cache.
+func TestPacerRobotsWaitsAsWell(t *testing.T) {
+	for _, c := range []struct{ retryAfter, want string }{
+		{"", "robots.txt at 0s, page at 1s, robots.txt at 2s, page at 3s"},
+		{"30", "robots.txt at 0s, page at 1s, robots.txt at 31s, page at 32s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			status := 503
+			base := &robotsAnswers{
+				robots: func() *http.Response { return answer(404, "", "") },
+				page:   func() *http.Response { return answer(status, c.retryAfter, "") },
+				begin:  time.Now(),
+			}
+			if c.retryAfter == "" {
+				status = 200
+			}
+			pacer := &client.Pacer{}
+			get(t, paced(pacer, base), "http://a.example/page")
+			get(t, paced(pacer, base), "http://a.example/page")
+			if got := strings.Join(base.log, ", "); got != c.want {
+				t.Errorf("Retry-After %q: got %s, want %s", c.retryAfter, got, c.want)
+			}
+		})
+	}
+}
+
+// A shorter Retry-After takes nothing from a longer one that still runs.
+func TestPacerAShorterRetryAfterEndsNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &client.Pacer{MaxUnderway: 2, Delay: -1}
+		var asked atomic.Int32
+		c := paced(p, pagesOf(func(*http.Request) (*http.Response, error) {
+			n := asked.Add(1)
+			time.Sleep(time.Duration(n) * time.Second) // the shorter comes last
+			return answer(429, []string{"3600", "1"}[n-1], ""), nil
+		}))
+		c.Transport.(*client.Transport).Decide(t.Context(), parse("http://a.example/"))
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() { get(t, c, "http://a.example/") })
+		}
+		both.Wait()
+		if got := p.Next(parse("http://a.example/")); got < 3590*time.Second {
+			t.Errorf("next in %v, want an hour", got)
+		}
+	})
+}
