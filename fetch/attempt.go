@@ -26,7 +26,7 @@ func (r *resolution) ask(h hop) (response, error) {
 		if try >= r.retries(a) || r.attempts >= maxAttempts || !r.pause(pause) {
 			return a, nil
 		}
-		again, err := r.attempt(h, time.Now().Add(min(r.left, r.scale())))
+		again, err := r.attempt(h, time.Now().Add(r.rest()))
 		if _, none := errors.AsType[NoTurn](err); none {
 			return a, nil // the origin is asked again, later
 		}
@@ -45,12 +45,20 @@ func (r *resolution) latestStart() time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	return end.Add(-min(r.left, r.scale(), time.Until(end)/2))
+	return end.Add(-min(r.rest(), time.Until(end)/2))
+}
+
+// rest is what is left of Timeout, or a time for what needs an end in any case.
+func (r *resolution) rest() time.Duration {
+	if r.Timeout < 0 {
+		return defaultTimeout
+	}
+	return r.left
 }
 
 // pause waits for d, and reports whether there is time for that.
 func (r *resolution) pause(d time.Duration) bool {
-	if end, ok := r.caller.Deadline(); d >= min(r.left, r.scale()) || ok && time.Until(end) <= d {
+	if end, ok := r.caller.Deadline(); d >= r.rest() || ok && time.Until(end) <= d {
 		return false
 	}
 	r.left -= d
@@ -124,12 +132,10 @@ func (r *resolution) attempt(h hop, latest time.Time) (a response, err error) {
 	return a, nil
 }
 
-// request returns the request for h. It is made from nothing: what a page request carries
-// has no place in it.
+// request returns the request for h. It is made from nothing: what a page request carries has no place in it.
 func (r *resolution) request(ctx context.Context, h hop) *http.Request {
 	req := &http.Request{
 		Method: http.MethodGet, URL: h.url, Host: h.origin.HostField(),
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{
 			"Accept":          {"text/plain, */*;q=0.5"},
 			"Accept-Encoding": {"gzip"}, // if we say so, net/http leaves decoding, and its errors, to us
@@ -209,21 +215,15 @@ func (s *sending) broken(err error) response {
 		a.err = &Failure{`the Transport does not speak ftp: register package fetch/ftp with it, ` +
 			`RegisterProtocol("ftp", &ftp.Transport{})`, misconfigured}
 	}
-	if errors.Is(err, harden.ErrProxyAuth) {
-		a.status, a.err = http.StatusProxyAuthRequired, errProxyAuth
-	}
 	return a
 }
-
-// RFC 9110 §15.5.8: only a proxy answers 407, and it has not asked the origin.
-var errProxyAuth = &Failure{harden.ErrProxyAuth.Error(), misconfigured}
 
 // receive reads what is needed of res. A 407 is the site's own only where no proxy can have sent it.
 func (s *sending) receive(res *http.Response) (a response) {
 	a = response{status: res.StatusCode, at: time.Now(), cookie: len(res.Header["Set-Cookie"]) > 0}
 	a.header, a.err = kept(res.Header)
 	if a.status == http.StatusProxyAuthRequired && (s.request == nil || s.request.Proxied) {
-		a.err = errProxyAuth
+		a.err = harden.ErrProxyAuth
 	}
 	if a.err == nil {
 		a.err = s.read(&a, res)
@@ -268,9 +268,8 @@ func (s *sending) admit() error {
 	return nil
 }
 
-// wellNamed refuses white space in a field's name (RFC 9112 §5.1). net/http keeps such a
-// field under another name. The length, the coding or the range of the body, or where a
-// redirect leads, would then not count.
+// wellNamed refuses white space in a field's name (RFC 9112 §5.1). net/http keeps such a field under another name.
+// The length, the coding or the range of the body, or where a redirect leads, would then not count.
 func wellNamed(h http.Header) error {
 	for name := range h {
 		if strings.ContainsAny(name, " \t") {

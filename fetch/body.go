@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"bufio"
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
@@ -15,18 +14,16 @@ import (
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 )
 
-// MaxBytes is how much of a file is parsed, after decoding: the least that RFC 9309 §2.5
-// allows.
+// MaxBytes is how much of a file is parsed, after decoding: the least that RFC 9309 §2.5 allows.
 const MaxBytes = 500 << 10
 
 // fileShare is what a longer file takes of Fetcher.MaxMemory, all at once: files that each held a
 // part and waited for more would wait for ever.
 const fileShare = MaxBytes + 1
 
-// readFile returns the decoded body of res, at most MaxBytes and one byte. That byte tells
-// Parse that the file is longer. If there is an error, the body did not arrive whole, and
-// none of it may be used: what is missing could forbid what the rest permits. Before it reads
-// more than a usual file, it calls more.
+// readFile returns the decoded body of res, at most MaxBytes and one byte. That byte tells Parse that the file is
+// longer. If there is an error, the body did not arrive whole, and none of it may be used: what is missing could
+// forbid what the rest permits. Before it reads more than a usual file, it calls more.
 func readFile(res *http.Response, more func() error) (body []byte, err error) {
 	said := int64(-1)
 	if res.StatusCode == http.StatusPartialContent {
@@ -147,8 +144,7 @@ func isGzip(h http.Header) (bool, error) {
 }
 
 func gunzip(res *http.Response, r io.Reader) (io.Reader, error) {
-	in := bufio.NewReader(r)
-	z, err := gzip.NewReader(in)
+	z, err := gzip.NewReader(r) // of any number of members (RFC 1952 §2.2)
 	// Servers label empty files too. An empty body counts as one if the message tells its
 	// length. If only the end of the connection does, it may have been cut off.
 	if err == io.EOF && (res.ContentLength == 0 || len(res.TransferEncoding) > 0) {
@@ -160,39 +156,7 @@ func gunzip(res *http.Response, r io.Reader) (io.Reader, error) {
 	if err != nil {
 		return nil, corrupt(err)
 	}
-	z.Multistream(false)
-	return &members{in, z}, nil
-}
-
-// members reads gzip members up to the end (RFC 1952 §2.2). Zeros may follow the last one:
-// they pad files to whole blocks, and gzip(1) ignores them.
-type members struct {
-	in *bufio.Reader
-	z  *gzip.Reader
-}
-
-func (m *members) Read(p []byte) (int, error) {
-	n, err := m.z.Read(p)
-	if err != io.EOF {
-		return n, err
-	}
-	next, err := m.in.ReadByte()
-	if err != nil {
-		return n, err
-	}
-	if next != 0 {
-		m.in.UnreadByte()
-		err = m.z.Reset(m.in)
-		m.z.Multistream(false)
-		return n, err
-	}
-	for next == 0 && err == nil {
-		next, err = m.in.ReadByte()
-	}
-	if err == nil {
-		err = gzip.ErrHeader
-	}
-	return n, err
+	return z, nil
 }
 
 // corrupt makes errors of a body final unless the network failed.

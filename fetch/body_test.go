@@ -102,10 +102,8 @@ func TestContentCodings(t *testing.T) {
 		{[]string{"gzip"}, file, "disallow"},
 		{[]string{"gzip"}, gzipped(file)[:30], "disallow"},
 		{[]string{"gzip"}, gzipped(file[:13]) + gzipped("") + gzipped(file[13:]), "rules"},
-		{[]string{"gzip"}, gzipped(file) + "\x00", "rules"}, // padding
-		{[]string{"gzip"}, gzipped(file) + strings.Repeat("\x00", 9), "rules"},
-		{[]string{"gzip"}, gzipped(file) + strings.Repeat("\x00", 10), "rules"},
-		{[]string{"gzip"}, gzipped(file[:13]) + gzipped(file[13:]) + strings.Repeat("\x00", 9000), "rules"},
+		{[]string{"gzip"}, gzipped(file) + "\x00", "disallow"}, // half of a member, as far as one knows
+		{[]string{"gzip"}, gzipped(file) + strings.Repeat("\x00", 512), "disallow"},
 		{[]string{"gzip"}, gzipped(file) + strings.Repeat("\x00", 5<<20), "disallow"},
 		{[]string{"gzip"}, gzipped(file) + "\x00x", "disallow"},
 		{[]string{"gzip"}, gzipped(file[:13]) + "\x00" + gzipped(file[13:]), "disallow"},

@@ -11,33 +11,6 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// isCanonical reports whether canonicalAuthority would return authority unchanged. False
-// negatives only cost time.
-func isCanonical(authority, ownPort string) bool {
-	label, end := 0, len(authority) // where the current label begins, and the name ends
-	for i := 0; i < end; i++ {
-		switch c := authority[i]; {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
-		case c == '.' && i > label && i-label <= maxLabel:
-			label = i + 1
-		case c == ':' && isCanonicalPort(authority[i+1:], ownPort):
-			end = i
-		default:
-			return false
-		}
-	}
-	if label == end || end-label > maxLabel || end > maxName {
-		return false
-	}
-	// If the last label begins with a digit, only dotted decimal is canonical for certain.
-	return authority[label] > '9' || isDottedDecimal(authority[:end])
-}
-
-func isCanonicalPort(port, own string) bool {
-	_, err := strconv.ParseUint(port, 10, 16)
-	return err == nil && port[0] != '0' && port != own
-}
-
 func isDottedDecimal(host string) bool {
 	addr, err := netip.ParseAddr(host) // which refuses leading zeros
 	return err == nil && addr.Is4()
@@ -49,8 +22,7 @@ const (
 	maxName  = 253
 )
 
-// canonicalAuthority returns host[:port] in the one form that an Origin holds. No other
-// function makes that form.
+// canonicalAuthority returns host[:port] in the one form that an Origin holds. No other function makes that form.
 func canonicalAuthority(scheme scheme, authority string) (string, error) {
 	host, port := authority, ""
 	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
@@ -66,24 +38,21 @@ func canonicalAuthority(scheme scheme, authority string) (string, error) {
 		return "", err
 	case port == "":
 		return host, nil
-	case strings.HasPrefix(authority, host) && authority[len(host):] == ":"+port:
-		return authority, nil
 	}
 	return host + ":" + port, nil
 }
 
-// canonicalPort returns port without leading zeros, or "" for the scheme's own
-// (RFC 3986 §6.2.3).
+// canonicalPort returns port without leading zeros, or "" for the scheme's own (RFC 3986 §6.2.3).
 func canonicalPort(scheme scheme, port string) (string, error) {
-	digits := strings.TrimLeft(port, "0")
-	if port == "" || digits == ownPorts[scheme] {
+	number := strings.TrimLeft(port, "0")
+	if port == "" || number == ownPorts[scheme] {
 		return "", nil
 	}
-	n, err := strconv.ParseUint(digits, 10, 16)
+	n, err := strconv.ParseUint(number, 10, 16)
 	if err != nil || n == 0 {
 		return "", fmt.Errorf("port %q is not within 1 to 65535", cut(port))
 	}
-	return digits, nil
+	return number, nil
 }
 
 func canonicalHost(host string) (string, error) {
@@ -110,11 +79,7 @@ func canonicalIPv6(host string) (string, error) {
 	if err != nil || len(host) > maxName || !addr.Is6() || strings.ContainsFunc(addr.Zone(), isReserved) {
 		return "", fmt.Errorf("host %q is not an IPv6 address in brackets", cut(host))
 	}
-	var buf [64]byte
-	if canonical := addr.AppendTo(buf[:0]); string(canonical) != host[1:len(host)-1] {
-		return "[" + string(canonical) + "]", nil
-	}
-	return host, nil
+	return "[" + addr.String() + "]", nil
 }
 
 // nameProfile is UTS #46 non-transitional processing for lookup, without two checks that
@@ -130,7 +95,7 @@ var nameProfile = idna.New(
 // asciiName maps a name to lower case and A-labels. An ASCII name is only lower-cased: the
 // resolver judges its A-labels.
 func asciiName(host string) (string, error) {
-	if strings.IndexFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+	if isASCII(host) {
 		return strings.ToLower(host), nil
 	}
 	if len(host) > 4*maxName { // the URL's author must not decide what mapping costs
@@ -147,6 +112,15 @@ func asciiName(host string) (string, error) {
 	return name, nil
 }
 
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
 // checkName checks an ASCII name in lower case, without trailing dot. It runs after all
 // mapping, which turns some code points into delimiters and others into digits.
 func checkName(name string) error {
@@ -156,42 +130,50 @@ func checkName(name string) error {
 	if len(name) > maxName {
 		return fmt.Errorf("the name has %d bytes, more than %d", len(name), maxName)
 	}
-	last := ""
-	for label := range strings.SplitSeq(name, ".") {
-		if label == "" || len(label) > maxLabel {
-			return fmt.Errorf("a label is empty or longer than %d bytes", maxLabel)
-		}
-		for i := range len(label) {
-			if c := rune(label[i]); isReserved(c) && !isSubDelim(c) {
-				return fmt.Errorf("%q cannot be part of a name", c)
+	begin := 0 // of the last label
+	for i := 0; i <= len(name); i++ {
+		if i == len(name) || name[i] == '.' {
+			if n := i - begin; n == 0 || n > maxLabel {
+				return fmt.Errorf("a label is empty or longer than %d bytes", maxLabel)
 			}
+			if i < len(name) {
+				begin = i + 1
+			}
+		} else if c := name[i]; !inName[c] {
+			return fmt.Errorf("%q cannot be part of a name", rune(c))
 		}
-		last = label
 	}
-	if !isNumber(last) {
-		return nil
-	}
-	if !isDottedDecimal(name) {
+	if isNumber(name[begin:]) && !isDottedDecimal(name) {
 		return errors.New("its last label is a number, but it is not an IPv4 address in dotted decimal")
 	}
 	return nil
 }
 
-// isReserved and isSubDelim: a registered name consists of unreserved characters and
-// sub-delims (RFC 3986 §3.2.2), a zone of unreserved ones only (RFC 6874 §2).
-func isReserved(c rune) bool {
-	letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-	return !letter && !('0' <= c && c <= '9') && !strings.ContainsRune("-._~", c)
-}
+// isReserved: a zone consists of unreserved characters (RFC 6874 §2).
+func isReserved(c rune) bool { return !strings.ContainsRune(unreserved, c) }
 
-func isSubDelim(c rune) bool { return strings.ContainsRune("!$&'()*+,;=", c) }
+const (
+	digits     = "0123456789"
+	unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" + digits + "-._~"
+)
+
+// inName: a registered name consists of unreserved characters and sub-delims (RFC 3986 §3.2.2).
+var inName = func() (in [256]bool) {
+	for _, c := range []byte(unreserved + "!$&'()*+,;=") {
+		in[c] = true
+	}
+	return in
+}()
 
 // isNumber reports whether some readers take a name with this last label for an IPv4
 // address: digits, or 0x and hexadecimal digits.
 func isNumber(label string) bool {
-	digits, set := label, "0123456789"
-	if hex, ok := strings.CutPrefix(label, "0x"); ok {
-		digits, set = hex, "0123456789abcdef"
+	if label[0] > '9' {
+		return false
 	}
-	return strings.Trim(digits, set) == ""
+	rest, set := label, digits
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		rest, set = hex, digits+"abcdef"
+	}
+	return strings.Trim(rest, set) == ""
 }

@@ -3,13 +3,14 @@ package fetch
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"syscall"
 	"unicode"
+
+	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 )
 
 // Failure is the type of Result.Err, and of errors of Fetch that are not those of a context, a turn, or Sign.
@@ -41,6 +42,8 @@ func causeOf(err error) string {
 	switch {
 	case failure != nil:
 		return failure.Cause
+	case errors.Is(err, harden.ErrProxyAuth):
+		return misconfigured
 	case errors.Is(err, ErrNotPublic):
 		return "destination_ip_prohibited"
 	case certificate != nil:
@@ -79,18 +82,13 @@ func cutTo(s string, n int) string {
 	return s
 }
 
-// printable escapes what a log or terminal could take for a command, and bounds the text.
+// printable replaces what a log or terminal could take for a command, and bounds the text.
 func printable(s string) string {
-	var b strings.Builder
-	for _, c := range s {
-		switch {
-		case c == unicode.ReplacementChar:
-			b.WriteByte('?')
-		case unicode.IsPrint(c):
-			b.WriteRune(c)
-		default:
-			fmt.Fprintf(&b, "\\u%04x", c)
+	s = strings.Map(func(c rune) rune {
+		if c == unicode.ReplacementChar || !unicode.IsPrint(c) {
+			return '?'
 		}
-	}
-	return cutTo(b.String(), 1000) // and the ellipsis
+		return c
+	}, s)
+	return cutTo(s, 1000) // and the ellipsis
 }

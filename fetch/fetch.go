@@ -1,7 +1,6 @@
 // Package fetch reads the robots.txt of one origin over the network (RFC 9309 §2.3, §2.5).
 //
-// A Fetch ends in time and within bounded bytes, whatever the server does. It has one of
-// four outcomes:
+// A Fetch ends in time and within bounded bytes, whatever the server does. It has one of four outcomes:
 //
 //   - the rules of the file;
 //   - "unavailable": a 4xx, or more than five redirects in a row. Everything is allowed.
@@ -121,14 +120,12 @@ type Fetcher struct {
 	// or waits for them within Timeout. If zero, 64 MiB. If negative, there is none.
 	MaxMemory int64
 
-	// ObeyWalls takes robots.txt for unreachable if a wall answers (see Result.Wall): nothing is
-	// allowed, and a cache goes on with the last good copy. If false, such an answer permits
-	// everything, as RFC 9309 has it.
+	// ObeyWalls takes robots.txt for unreachable if a wall answers (see Result.Wall): nothing is allowed, and a cache
+	// goes on with the last good copy. If false, such an answer permits everything, as RFC 9309 has it.
 	ObeyWalls bool
 
-	// SameHost makes robots.txt unreachable if it is redirected to another host, www.example.com for
-	// example.com too; another scheme or port is the same host. If false, redirects are followed to
-	// any host (RFC 9309 §2.3.1.2).
+	// SameHost makes robots.txt unreachable if it is redirected to another host, www.example.com for example.com too;
+	// another scheme or port is the same host. If false, redirects are followed to any host (RFC 9309 §2.3.1.2).
 	SameHost bool
 
 	once   sync.Once
@@ -196,14 +193,6 @@ func (f *Fetcher) timeout() time.Duration {
 		return math.MaxInt64
 	}
 	return cmp.Or(f.Timeout, defaultTimeout)
-}
-
-// scale is timeout for what needs an end in any case.
-func (f *Fetcher) scale() time.Duration {
-	if f.Timeout < 0 {
-		return defaultTimeout
-	}
-	return f.timeout()
 }
 
 func (f *Fetcher) setUp() {

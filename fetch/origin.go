@@ -9,21 +9,17 @@ import (
 	"strings"
 )
 
-// Origin is what one robots.txt file speaks for: scheme, host and port (RFC 6454 §4,
-// RFC 9309 §2.3).
+// Origin is what one robots.txt file speaks for: scheme, host and port (RFC 6454 §4, RFC 9309 §2.3).
 //
-// Each origin has exactly one Origin value, so == and map keys work. Scheme and host are in
-// lower case, and the host is in its ASCII form (IDNA), without a trailing dot. The port is
-// left out if it is the scheme's own.
+// Each origin has exactly one Origin value, so == and map keys work. Scheme and host are in lower case, and the host
+// is in its ASCII form (IDNA), without a trailing dot. The port is left out if it is the scheme's own.
 //
-// The zero value names no origin; a Fetcher answers "unreachable" for it.
+// The zero value names no origin: to fetch its robots.txt is an error.
 type Origin struct {
-	// host[:port] of the Host field, with IPv6 in brackets and its zone. If the origin is
-	// reached under another name, via and that name follow. This is one string because an
-	// Origin is a key that is hashed, compared and passed for every request.
+	// host[:port] of the Host field, with IPv6 in brackets and its zone. If the origin is reached under another
+	// name, via and that name follow: one string, because an Origin is a key.
 	name   string
 	scheme scheme
-	extra  extra
 }
 
 type scheme uint8
@@ -32,14 +28,6 @@ const (
 	schemeHTTP scheme = 1 + iota
 	schemeHTTPS
 	schemeFTP
-)
-
-// extra tells what name has besides the Host field.
-type extra uint8
-
-const (
-	hasVia  extra = 1 + iota // and zones, perhaps
-	hasZone                  // and nothing else
 )
 
 const via = " via " // a space is part of no host
@@ -59,24 +47,10 @@ func schemeOf(name string) scheme {
 
 // OriginOf returns the origin of u. Path, query, fragment and userinfo play no part.
 //
-// It fails if u has no origin that robots.txt could be read from: another scheme than
-// http, https or ftp, an opaque URL, no host, a port outside 1 to 65535, or a host that is
-// neither an IP address nor a name that can be looked up. Short, octal and hexadecimal
-// spellings of IPv4 ("127.1") are refused: each dialer reads them in its own way.
+// It fails if u has no origin that robots.txt could be read from: another scheme than http, https or ftp, an opaque
+// URL, no host, a port outside 1 to 65535, or a host that is neither an IP address nor a name that can be looked up.
+// Short, octal and hexadecimal spellings of IPv4 ("127.1") are refused: each dialer reads them in its own way.
 func OriginOf(u *url.URL) (Origin, error) {
-	// The warm path of every gated request: no copy, no allocation.
-	if u != nil && u.Opaque == "" {
-		switch {
-		case u.Scheme == "https" && isCanonical(u.Host, "443"):
-			return Origin{name: u.Host, scheme: schemeHTTPS}, nil
-		case u.Scheme == "http" && isCanonical(u.Host, "80"):
-			return Origin{name: u.Host, scheme: schemeHTTP}, nil
-		}
-	}
-	return originOf(u)
-}
-
-func originOf(u *url.URL) (Origin, error) {
 	if u == nil {
 		return Origin{}, errors.New("fetch: no origin in a nil URL")
 	}
@@ -91,11 +65,7 @@ func originOf(u *url.URL) (Origin, error) {
 	if err != nil {
 		return Origin{}, originError(u, err)
 	}
-	o := Origin{name: host, scheme: scheme}
-	if strings.IndexByte(host, '%') >= 0 {
-		o.extra = hasZone
-	}
-	return o, nil
+	return Origin{host, scheme}, nil
 }
 
 func originError(u *url.URL, why error) error {
@@ -129,7 +99,7 @@ func (o Origin) underName(name string) (Origin, error) {
 	if host == o.name {
 		return o, nil
 	}
-	return Origin{host + via + o.name, o.scheme, hasVia}, nil
+	return Origin{host + via + o.name, o.scheme}, nil
 }
 
 // host returns HostField with the zone.
@@ -183,24 +153,19 @@ func (o Origin) RobotsURL() *url.URL {
 	return &url.URL{Scheme: o.scheme.String(), Host: o.URLHost(), Path: "/robots.txt"}
 }
 
-// URLHost returns the host to connect to, in canonical form, as the Host of a url.URL holds
-// it: with the port if it is not the scheme's own. A page's URL that spells its host
-// otherwise must get this one before it is sent: net/http dials one name and sends another
-// for some spellings.
+// URLHost returns the host to connect to, in canonical form, as the Host of a url.URL holds it: with the port if it
+// is not the scheme's own. A page's URL that spells its host otherwise must get this one before it is sent: net/http
+// dials one name and sends another for some spellings.
 func (o Origin) URLHost() string {
-	if o.extra != hasVia {
-		return o.name
+	if _, reached, differ := strings.Cut(o.name, via); differ {
+		return reached
 	}
-	_, reached, _ := strings.Cut(o.name, via)
-	return reached
+	return o.name
 }
 
 // HostField returns the Host field (RFC 9110 §7.2) of requests to the origin. An IPv6 zone
 // has a meaning on this machine only and is never sent (RFC 6874 §4).
 func (o Origin) HostField() string {
-	if o.extra == 0 {
-		return o.name
-	}
 	host := o.host()
 	if i := strings.IndexByte(host, '%'); i >= 0 {
 		return host[:i] + host[strings.IndexByte(host, ']'):]
@@ -210,4 +175,4 @@ func (o Origin) HostField() string {
 
 // Clone returns an equal origin that shares no memory with the URL it was made of. Any
 // other copy keeps the text of that URL in memory.
-func (o Origin) Clone() Origin { return Origin{strings.Clone(o.name), o.scheme, o.extra} }
+func (o Origin) Clone() Origin { return Origin{strings.Clone(o.name), o.scheme} }

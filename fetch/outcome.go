@@ -7,8 +7,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// outcome is what a status code means for robots.txt (RFC 9309 §2.3.1). The zero value
-// allows nothing.
+// outcome is what a status code means for robots.txt (RFC 9309 §2.3.1). The zero value allows nothing.
 type outcome uint8
 
 const (

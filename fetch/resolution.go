@@ -17,8 +17,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// resolution is one Fetch under way: from the origin's robots.txt over redirects and
-// retries to a Result.
+// resolution is one Fetch under way: from the origin's robots.txt over redirects and retries to a Result.
 type resolution struct {
 	*Fetcher
 	caller   context.Context
@@ -52,8 +51,7 @@ func (h hop) String() string {
 // hostname returns the name that the server is asked for, without its port.
 func (h hop) hostname() string { return (&url.URL{Host: h.origin.host()}).Hostname() }
 
-// response is what one attempt brought: a status with its header, and the body if it holds
-// rules; or an error.
+// response is what one attempt brought: a status with its header, and the body if it holds rules; or an error.
 type response struct {
 	status     int
 	header     http.Header
@@ -68,8 +66,11 @@ type response struct {
 // run asks URL after URL until one of them has the answer.
 func (r *resolution) run() (*Result, error) {
 	h := hop{r.asked, r.asked.RobotsURL()}
-	if err := r.usable(); err != nil {
-		return nil, err
+	switch {
+	case r.asked.scheme == 0:
+		return nil, &Failure{"fetch: only the robots.txt of an Origin, as OriginOf makes it, can be fetched", misconfigured}
+	case !httpguts.ValidHeaderFieldValue(r.UserAgent):
+		return nil, &Failure{"fetch: the UserAgent cannot be sent: take out its control characters", misconfigured}
 	}
 	r.guard.Presume(h.url.Hostname())
 	r.stored = r.storedURL(h)
@@ -110,18 +111,6 @@ func (r *resolution) run() (*Result, error) {
 			return r.unreachable(h, a, statusError(a.status)), nil
 		}
 	}
-}
-
-// usable returns an error if nothing can be asked for.
-func (r *resolution) usable() error {
-	switch {
-	case r.asked.scheme == 0:
-		return &Failure{"fetch: only the robots.txt of an Origin, as OriginOf makes it, can be fetched", misconfigured}
-	case !httpguts.ValidHeaderFieldValue(r.UserAgent):
-		return &Failure{printable(fmt.Sprintf("fetch: the UserAgent %q cannot be sent: take out its control characters",
-			cut(r.UserAgent))), misconfigured}
-	}
-	return nil
 }
 
 // failed concludes after an attempt without a usable answer. What is ours, or a proxy's, is an error: it is no failure of
@@ -201,8 +190,7 @@ func (h hop) follow(header http.Header) (hop, error) {
 	return next, nil
 }
 
-// cachingFields returns what a redirect says about its own reuse, which bounds the reuse of
-// what it leads to.
+// cachingFields returns what a redirect says about its own reuse, which bounds the reuse of what it leads to.
 func cachingFields(h http.Header) http.Header {
 	fields := http.Header{}
 	for _, name := range [...]string{"Age", "Cache-Control", "Date", "Expires", "Vary"} {

@@ -31,11 +31,10 @@ type Result struct {
 	// the limit cuts: half of "Disallow: /private" is "Disallow: /".
 	Truncated bool
 
-	// StatusCode and Header are those of the last response, after redirects; 0 and nil if
-	// none came. Header is without Set-Cookie. If a 304 renewed the Result, StatusCode is
-	// the stored one, and Header is updated by the 304 (RFC 9111 §3.2).
-	// Over FTP, StatusCode is 200 if the file came, or broke off (then with Err), 404 if there is none for us, and
-	// otherwise 0. Err quotes the reply. Header is empty.
+	// StatusCode and Header are those of the last response, after redirects; 0 and nil if none came. Header is
+	// without Set-Cookie. If a 304 renewed the Result, StatusCode is the stored one, and Header is updated by the 304
+	// (RFC 9111 §3.2). Over FTP, StatusCode is 200 if the file came, or broke off (then with Err), 404 if there is
+	// none for us, and otherwise 0. Err quotes the reply. Header is empty.
 	StatusCode int
 	Header     http.Header
 
@@ -57,9 +56,8 @@ type Result struct {
 	// of Redirects: Age, Cache-Control, Date, Expires and Vary.
 	RedirectHeaders []http.Header
 
-	// RetryAfter is how long the server asks to stay away, with a temporary status such as 429 or a
-	// 5xx (RFC 9110 §10.2.3): at most 24 h, 0 if it does not ask. Fetch waits that long after a
-	// 5xx, but only within Timeout.
+	// RetryAfter is how long the server asks to stay away, with a temporary status such as 429 or a 5xx (RFC 9110
+	// §10.2.3): at most 24 h, 0 if it does not ask. Fetch waits that long after a 5xx, but only within Timeout.
 	RetryAfter time.Duration
 }
 

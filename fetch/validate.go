@@ -37,10 +37,9 @@ func setValidators(req, stored http.Header) {
 	}
 }
 
-// renews reports whether a 304 speaks of prev (RFC 9111 §4.3.4). Its ETag must be prev's, or
-// without one its Last-Modified, if it has either. Weak comparison suffices: either way the
-// server says that the file in hand is good. But a server that compares dates also says so
-// if an older file was put back under its older date.
+// renews reports whether a 304 speaks of prev (RFC 9111 §4.3.4). Its ETag must be prev's, or without one its
+// Last-Modified, if it has either. Weak comparison suffices: either way the server says that the file in hand is
+// good. But a server that compares dates also says so if an older file was put back under its older date.
 func (r *resolution) renews(a response) bool {
 	opaque := func(h http.Header) string { return strings.TrimPrefix(h.Get("ETag"), "W/") }
 	if tag := opaque(a.header); tag != "" {

@@ -118,8 +118,7 @@ func fileName(req *http.Request) (string, error) {
 	return name, nil
 }
 
-// session is a control connection and the data connection for one file. As a body it is
-// that file.
+// session is a control connection and the data connection for one file. As a body it is that file.
 type session struct {
 	ctx       context.Context
 	transport *Transport
@@ -236,8 +235,7 @@ func extendedPort(text string) (uint16, bool) {
 	return uint16(port), closed && err == nil
 }
 
-// passivePort reads "h1,h2,h3,h4,p1,p2" from the first digit on: parentheses are customary
-// only (RFC 1123 §4.1.2.6).
+// passivePort reads "h1,h2,h3,h4,p1,p2" from the first digit on: parentheses are customary only (RFC 1123 §4.1.2.6).
 func passivePort(text string) (uint16, bool) {
 	numbers := strings.SplitN(text[max(0, strings.IndexAny(text, digits)):], ",", 6)
 	if len(numbers) < 6 {
@@ -266,8 +264,7 @@ type reply struct {
 	err  error // why there is none
 }
 
-// done reports whether the command was carried out: only the first digit decides
-// (RFC 1123 §4.1.2.11).
+// done reports whether the command was carried out: only the first digit decides (RFC 1123 §4.1.2.11).
 func (r reply) done() bool { return r.code/100 == 2 }
 
 // isAbsence reports whether a refused RETR says that there is no file for us, as 404 and 403
@@ -364,8 +361,7 @@ func (s *session) Read(p []byte) (int, error) {
 	return 0, err
 }
 
-// Close ends the session, which may be in the middle of the file. It does not wait for the
-// reply to QUIT.
+// Close ends the session, which may be in the middle of the file. It does not wait for the reply to QUIT.
 func (s *session) Close() error {
 	if s.data != nil {
 		s.data.Close()

@@ -71,9 +71,8 @@ func (g *Guard) judge(addr netip.Addr, redirects int, origin privacy) error {
 	return nil
 }
 
-// reached notes that the origin is at addr. An address that embeds another leads through
-// this network to a site that may be anywhere. It opens itself, and otherwise only what a
-// public site may.
+// reached notes that the origin is at addr. An address that embeds another leads through this network to a site that
+// may be anywhere. It opens itself, and otherwise only what a public site may.
 func (g *Guard) reached(addr netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -3,6 +3,7 @@
 package harden
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,10 +56,9 @@ type Request struct {
 func (r *Request) Transport(base *http.Transport) *http.Transport {
 	t := base.Clone()
 
-	// HTTP/1.1 only: in HTTP/2 a server can make a client dial again for as long as it
-	// likes (go.dev/issue/52459), and send frames without end that hold no body. Protocols
-	// counts before all other fields. But a transport that has spoken HTTP/2 still offers it in
-	// TLS: NextProtos must go.
+	// HTTP/1.1 only: in HTTP/2 a server can make a client dial again for as long as it likes (go.dev/issue/52459),
+	// and send frames without end that hold no body. Protocols counts before all other fields. But a transport that
+	// has spoken HTTP/2 still offers it in TLS: NextProtos must go.
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
 	t.HTTP2 = nil
@@ -74,9 +74,9 @@ func (r *Request) Transport(base *http.Transport) *http.Transport {
 	// and a descriptor; on a reused one, net/http would resend requests by itself.
 	t.DisableKeepAlives = true
 	t.WriteBufferSize = 1 << 10 // for one request, of some 200 bytes
-	t.MaxResponseHeaderBytes = smaller(t.MaxResponseHeaderBytes, MaxHeader)
-	t.TLSHandshakeTimeout = smaller(t.TLSHandshakeTimeout, tlsTimeout)
-	t.ResponseHeaderTimeout = smaller(t.ResponseHeaderTimeout, headerTimeout)
+	t.MaxResponseHeaderBytes = min(cmp.Or(t.MaxResponseHeaderBytes, MaxHeader), MaxHeader)
+	t.TLSHandshakeTimeout = min(cmp.Or(t.TLSHandshakeTimeout, tlsTimeout), tlsTimeout)
+	t.ResponseHeaderTimeout = min(cmp.Or(t.ResponseHeaderTimeout, headerTimeout), headerTimeout)
 
 	r.watchProxy(t)
 	r.guardDials(t)
@@ -105,13 +105,6 @@ func (r *Request) watchProxy(t *http.Transport) {
 		}
 		return nil
 	}
-}
-
-func smaller[T int64 | time.Duration](set, ours T) T {
-	if set > 0 && set < ours {
-		return set
-	}
-	return ours
 }
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -150,13 +143,13 @@ func (r *Request) dialer(dial dialFunc, decoded bool) dialFunc {
 		if err != nil {
 			return nil, Cause(ctx, err)
 		}
-		at := addressOf(dialled)
-		if err := r.check(at); err != nil {
+		at, _ := netip.ParseAddrPort(fmt.Sprint(dialled.RemoteAddr())) // none, as of a pipe, is the zero AddrPort
+		if err := r.check(at.Addr()); err != nil {
 			dialled.Close()
 			return nil, err
 		}
 		if r.Redirects == 0 && !r.Proxied {
-			r.Guard.reached(at)
+			r.Guard.reached(at.Addr())
 		}
 		stop := context.AfterFunc(r.Context, func() { dialled.Close() })
 		return &conn{dialled, LimitedReader{R: dialled, Left: MaxConn, Err: ErrTooMuch}, r.TLS && !decoded, stop}, nil
@@ -171,15 +164,6 @@ func (r *Request) check(addr netip.Addr) error {
 	// If the origin's address is still unknown, the origin was reached through a proxy. It counts as
 	// public then: no redirect reaches a private host past the proxy.
 	return r.Guard.judge(addr, r.Redirects, global)
-}
-
-// addressOf returns the zero Addr for a connection that tells none, as of a tunnel or a pipe.
-func addressOf(c net.Conn) netip.Addr {
-	if c.RemoteAddr() == nil {
-		return netip.Addr{}
-	}
-	addr, _ := netip.ParseAddrPort(c.RemoteAddr().String())
-	return addr.Addr()
 }
 
 // conn counts what is read, below TLS if TLS is ours.
@@ -224,8 +208,7 @@ type late struct {
 func (l late) Timeout() bool { return true }
 func (l late) Error() string { return fmt.Sprintf("no %s within %v", l.missing, l.within) }
 
-// Cause returns why ctx ended, if it did, and otherwise err: the end of ctx explains what
-// became of the connection.
+// Cause returns why ctx ended, if it did, and otherwise err: the end of ctx explains what became of the connection.
 func Cause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
