@@ -79,10 +79,10 @@ func readAll(r io.Reader, n int64, more func() error) ([]byte, error) {
 		}
 		n, err := r.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
-		switch {
-		case err == nil && len(body) < fileShare:
+		if err == nil && len(body) < fileShare {
 			continue
-		case err == io.EOF, err == nil:
+		}
+		if err == io.EOF {
 			err = nil
 		}
 		if len(body) > usualFile && len(body) <= MaxBytes/2 {

@@ -11,11 +11,6 @@ import (
 	"golang.org/x/net/idna"
 )
 
-func isDottedDecimal(host string) bool {
-	addr, err := netip.ParseAddr(host) // which refuses leading zeros
-	return err == nil && addr.Is4()
-}
-
 // Limits of RFC 1035 §2.3.4: of a name's 255 octets, 253 are left for its text.
 const (
 	maxLabel = 63
@@ -95,7 +90,7 @@ var nameProfile = idna.New(
 // asciiName maps a name to lower case and A-labels. An ASCII name is only lower-cased: the
 // resolver judges its A-labels.
 func asciiName(host string) (string, error) {
-	if isASCII(host) {
+	if strings.IndexFunc(host, func(c rune) bool { return c >= utf8.RuneSelf }) < 0 {
 		return strings.ToLower(host), nil
 	}
 	if len(host) > 4*maxName { // the URL's author must not decide what mapping costs
@@ -110,15 +105,6 @@ func asciiName(host string) (string, error) {
 		return "", errors.New("the name is not a valid internationalised one")
 	}
 	return name, nil
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 // checkName checks an ASCII name in lower case, without trailing dot. It runs after all
@@ -143,7 +129,7 @@ func checkName(name string) error {
 			return fmt.Errorf("%q cannot be part of a name", rune(c))
 		}
 	}
-	if isNumber(name[begin:]) && !isDottedDecimal(name) {
+	if addr, err := netip.ParseAddr(name); isNumber(name[begin:]) && (err != nil || !addr.Is4()) { // no leading zeros
 		return errors.New("its last label is a number, but it is not an IPv4 address in dotted decimal")
 	}
 	return nil
@@ -168,9 +154,6 @@ var inName = func() (in [256]bool) {
 // isNumber reports whether some readers take a name with this last label for an IPv4
 // address: digits, or 0x and hexadecimal digits.
 func isNumber(label string) bool {
-	if label[0] > '9' {
-		return false
-	}
 	rest, set := label, digits
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {
 		rest, set = hex, digits+"abcdef"

@@ -4,13 +4,10 @@
 //
 //   - the rules of the file;
 //   - "unavailable": a 4xx, or more than five redirects in a row. Everything is allowed.
-//   - "unreachable": a 5xx, a network failure, or an answer that cannot be used. Nothing is
-//     allowed.
+//   - "unreachable": a 5xx, a network failure, or an answer that cannot be used. Nothing is allowed.
 //   - an error: the site was not asked, and nothing is known.
 //
-// What a status means in each [policy.Dialect] is one table, in outcome.go.
-//
-// Redirects are followed across hosts (see Fetcher.SameHost), but the rules bind only the origin that was asked.
+// What a status means in each [policy.Dialect] is one table, in resolution.go. Redirects are followed across hosts (see Fetcher.SameHost), but the rules bind only the origin that was asked.
 // No redirect leads to a more private network than the origin's, or to FTP.
 //
 // Requests carry a User-Agent, the accepted types, and validators. They never carry cookies, credentials or

@@ -108,7 +108,7 @@ func (r *resolution) run() (*Result, error) {
 			}
 			r.stored = "" // it may speak of another copy: ask for the file itself
 		default:
-			return r.unreachable(h, a, statusError(a.status)), nil
+			return r.unreachable(h, a, errors.New(statusText(a.status))), nil
 		}
 	}
 }
@@ -231,4 +231,52 @@ func (r *resolution) conclude(a response, p *policy.Policy) *Result {
 		Policy: p, Dialect: r.Dialect, StatusCode: a.status, Header: a.header, Time: a.at,
 		Redirects: r.chain, RedirectHeaders: r.headers, RetryAfter: a.retryAfter,
 	}
+}
+
+// outcome is what a status code means for robots.txt (RFC 9309 §2.3.1). The zero value allows nothing.
+type outcome uint8
+
+const (
+	unreachable outcome = iota // §2.3.1.4: nothing is allowed
+	rules                      // §2.3.1.1: the body decides
+	unavailable                // §2.3.1.3: everything is allowed
+	redirect                   // §2.3.1.2
+	notModified                // RFC 9111 §4.3.3; unreachable unless it was asked for
+)
+
+// statuses has the meaning of a status in the first row that fits. A status without a row
+// is unreachable: an answer that cannot be used never gives permission. These are 1xx as a
+// final answer, 300, 304 unasked, 305, 306, and what lies outside 100 to 599.
+//
+//   - 206 holds the file or a part of it; see wholeLength.
+//   - 429 asks for fewer requests. Google takes that for a server error.
+//   - Yandex takes a site to be open if its final answer is not 200.
+//   - The Internet-Draft of 1996 (Original) has 401 and 403 close the site.
+var statuses = [...]struct {
+	from, to int
+	in       [5]outcome
+}{
+	//         policy.RFC9309 Google       Yandex       Bing         Original
+	{200, 200, [5]outcome{rules, rules, rules, rules, rules}},
+	{201, 299, [5]outcome{rules, rules, unavailable, rules, rules}},
+	{301, 303, [5]outcome{redirect, redirect, redirect, redirect, redirect}},
+	{304, 304, [5]outcome{notModified, notModified, notModified, notModified, notModified}},
+	{307, 308, [5]outcome{redirect, redirect, redirect, redirect, redirect}},
+	{401, 401, [5]outcome{unavailable, unavailable, unavailable, unavailable, unreachable}},
+	{403, 403, [5]outcome{unavailable, unavailable, unavailable, unavailable, unreachable}},
+	{429, 429, [5]outcome{unavailable, unreachable, unavailable, unavailable, unavailable}},
+	{400, 499, [5]outcome{unavailable, unavailable, unavailable, unavailable, unavailable}},
+	{500, 599, [5]outcome{unreachable, unreachable, unavailable, unreachable, unreachable}},
+}
+
+func outcomeOf(status int, d policy.Dialect) outcome {
+	if int(d) >= len(statuses[0].in) {
+		d = policy.RFC9309
+	}
+	for _, row := range statuses {
+		if row.from <= status && status <= row.to {
+			return row.in[d]
+		}
+	}
+	return unreachable
 }

@@ -93,3 +93,42 @@ func passes(status int) bool {
 	}
 	return status >= 500 && status <= 599
 }
+
+// In returns the same answer as a Fetcher of dialect d would have read it: d decides what the
+// status means and what the file says. If d is r's own dialect, In returns r itself, unless that
+// was stored without its Policy: then In restores it.
+//
+// Rules are read from Body. If there is none, the Result is unreachable, and Err says so:
+// the Body was dropped, or r's own dialect reads no file with that status, as Yandex with a
+// 206. An answer that broke off, or could not be used, stays unreachable.
+func (r *Result) In(d policy.Dialect) *Result {
+	if d == r.Dialect && r.Policy != nil {
+		return r
+	}
+	in := *r
+	in.Dialect = d
+	was, is := outcomeOf(r.StatusCode, r.Dialect), outcomeOf(r.StatusCode, d)
+	switch {
+	case r.Err != nil && (was != unreachable || is == unreachable || causeOf(r.Err) == denied): // not because of its status, or still
+		in.Policy = policy.Unreachable()
+	case is == rules && r.Body != nil && (was == rules || len(r.Body) > 0): // not read is not empty
+		in.Policy = d.Parse(r.Body)
+	case is == rules:
+		in.lose("its file was not kept, and another dialect needs it", "")
+	case is == unavailable, is == redirect: // after more of them than are followed
+		in.Policy, in.Err = policy.Unavailable(), nil
+	default:
+		in.lose(statusText(r.StatusCode), "")
+	}
+	in.Wall = in.Err == nil && (r.Wall || in.wall() != "")
+	return &in
+}
+
+func (r *Result) lose(why, cause string) {
+	r.Policy, r.Wall = policy.Unreachable(), false
+	r.Err = &Failure{printable("fetch: " + why), cause}
+}
+
+func statusText(status int) string {
+	return fmt.Sprintf("status %d %s", status, http.StatusText(status))
+}

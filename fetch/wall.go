@@ -19,7 +19,6 @@ func (r *Result) wall() string {
 			challenged = cmp.Or(challenged, c.name+": "+c.value)
 		}
 	}
-	read := r.Policy != nil && outcomeOf(r.StatusCode, r.Dialect) == rules
 	switch {
 	case r.Err != nil:
 		return ""
@@ -29,56 +28,45 @@ func (r *Result) wall() string {
 		return "a login, status 401"
 	case r.StatusCode == http.StatusForbidden:
 		return "a refusal, status 403"
-	case read && r.isPage():
-		return "a page and no file of rules"
-	case read && !holdsLines(r.Body):
-		return "no line of a robots.txt"
+	case outcomeOf(r.StatusCode, r.Dialect) == rules:
+		return wallOf(r.Body)
 	}
 	return ""
 }
 
-// isPage reports whether the Body begins as a page and has no rules. A page that shows what its visitor
-// sent may have a name in a User-agent line.
-func (r *Result) isPage() bool {
-	if !bytes.HasPrefix(bytes.TrimLeft(r.Body, "\ufeff \t\r\n\f\v"), []byte("<")) {
-		return false
+// wallOf says what a body is that holds nothing of a robots.txt; empty if it does, or if all its lines are blank. In a
+// page only rules count: CSS has lines with "#", and a page may name its visitor in a User-agent line. Else comments
+// count in text alone: some compressed files have a "#" at the begin of a line.
+func wallOf(body []byte) string {
+	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff")))
+	if len(body) == 0 {
+		return ""
 	}
-	text := "\n" + r.Policy.String()
-	if strings.Contains(text, "\nAllow: ") || strings.Contains(text, "\nDisallow: ") {
-		return false
+	page, wall := body[0] == '<', "no line of a robots.txt"
+	if page {
+		wall = "a page and no file of rules"
 	}
-	// A group without rules has an empty Disallow there, too. Rules end the list of names, so the first name has them, but
-	// not where a blank line ends it, too.
-	_, name, _ := strings.Cut(text, "\nUser-agent: ")
-	name, _, _ = strings.Cut(name, "\n")
-	return slices.Collect(r.Policy.Group(name).Rules()) == nil
-}
-
-// holdsLines reports whether a line of a body is a record that somebody reads, or a comment, or whether there are only
-// blank ones. Comments count in text alone: some compressed files have a "#" at the begin of a line.
-func holdsLines(body []byte) bool {
-	text := bytes.IndexFunc(body, func(c rune) bool { return c < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1a", c) }) < 0
-	blank := true
-	for line := range bytes.FieldsFuncSeq(bytes.TrimPrefix(body, []byte("\ufeff")), func(c rune) bool { return c == '\r' || c == '\n' }) {
+	binary := bytes.ContainsFunc(body, func(c rune) bool { return c < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1a", c) })
+	for line := range bytes.FieldsFuncSeq(body, func(c rune) bool { return c == '\r' || c == '\n' }) {
 		line = bytes.TrimSpace(line)
-		blank = blank && len(line) == 0
 		name, _, record := bytes.Cut(line, []byte(":"))
-		if record && isField(string(bytes.TrimSpace(name))) || text && bytes.HasPrefix(line, []byte("#")) {
-			return true
+		rule, known := fieldOf(string(bytes.TrimSpace(name[:min(len(name), 65)])))
+		if record && (rule || known && !page) || bytes.HasPrefix(line, []byte("#")) && !binary && !page {
+			return ""
 		}
 	}
-	return blank
+	return wall
 }
 
-// isField reports whether name is a field of robots.txt, as it is written or often misspelt.
-func isField(name string) bool {
-	if len(name) > 64 {
-		return false
-	}
-	known, _ := policy.Record{Field: name}.Known()
-	name = strings.ToLower(strings.NewReplacer("-", "", " ", "", "_", "").Replace(name))
-	return known != "" || slices.Contains([]string{"useragent", "allow", "disallow", "dissallow", "dissalow", "disalow", "diasllow"}, name)
+// fieldOf reports whether name is a field of rules, and whether it is any of robots.txt, as it is written or often misspelt.
+func fieldOf(name string) (rule, known bool) {
+	is, _ := policy.Record{Field: name}.Known()
+	name = strings.ToLower(separators.Replace(name))
+	rule = slices.Contains([]string{"allow", "disallow", "dissallow", "dissalow", "disalow", "diasllow"}, name)
+	return rule, rule || is != "" || name == "useragent"
 }
+
+var separators = strings.NewReplacer("-", "", " ", "", "_", "")
 
 // challenges are fields by which firewalls say that they answer themselves: of Cloudflare, AWS and Vercel.
 var challenges = [...]struct{ name, value string }{
