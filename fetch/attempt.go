@@ -39,14 +39,15 @@ func (r *resolution) ask(h hop) (response, error) {
 }
 
 // latestStart is when the wait for the turn of a hop must have ended: what is left of Timeout follows it, or half of the
-// time if the caller has given less. It is zero if there is no such time.
+// time if the caller has given less.
 func (r *resolution) latestStart() time.Time {
-	end, ok := r.caller.Deadline()
-	if !ok {
-		return time.Time{}
+	if end, ok := r.caller.Deadline(); ok {
+		return end.Add(-min(r.rest(), time.Until(end)/2))
 	}
-	return end.Add(-min(r.rest(), time.Until(end)/2))
+	return time.Now().Add(never)
 }
+
+const never = 1 << 62 // nanoseconds: 146 years
 
 // rest is what is left of Timeout, or a time for what needs an end in any case.
 func (r *resolution) rest() time.Duration {
@@ -103,10 +104,7 @@ func (r *resolution) attempt(h hop, latest time.Time) (a response, err error) {
 			return response{err: err}, nil
 		}
 	}
-	wait, cancel := r.caller, context.CancelFunc(func() {})
-	if !latest.IsZero() {
-		wait, cancel = context.WithDeadline(r.caller, latest)
-	}
+	wait, cancel := context.WithDeadline(r.caller, latest)
 	defer cancel()
 	s := &sending{resolution: r, hop: h, ctx: wait}
 	defer s.end()
@@ -164,7 +162,7 @@ type sending struct {
 // RoundTrip waits for a place in MaxFetches. Then the clock of the request begins.
 func (s *sending) RoundTrip(req *http.Request) (*http.Response, error) {
 	if s.err = s.places.Acquire(s.caller, 1); s.err != nil {
-		s.err = NoTurn{busy(s.err)}
+		s.err = NoTurn{fmt.Errorf("%w: %w", ErrBusy, s.err)}
 		return nil, s.err
 	}
 	limit, missing := s.timeout()/2, "complete answer to one request"
@@ -187,16 +185,17 @@ func (s *sending) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // wire returns what sends the request: a hardened copy of the Transport, where that is possible.
 func (s *sending) wire() http.RoundTripper {
-	base, ok := s.base.(*http.Transport)
+	base := cmp.Or(s.Transport, http.DefaultTransport)
+	t, ok := base.(*http.Transport)
 	if !ok || s.hop.origin.scheme == schemeFTP {
-		return s.base
+		return base
 	}
 	tls := s.hop.origin.scheme == schemeHTTPS
 	s.request = &harden.Request{
 		Context: s.ctx, Guard: &s.guard, Redirects: len(s.chain), TLS: tls,
 		Anonymous: tls && s.hop.origin != s.asked, // else only a proxy could ask for a certificate
 	}
-	return s.request.Transport(base)
+	return s.request.Transport(t)
 }
 
 // end stops the clock and gives the place back.

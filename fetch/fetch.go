@@ -14,9 +14,7 @@
 // headers of the caller. A Transport that adds credentials would give them to every origin: put what adds
 // them above the gate.
 //
-// An ftp origin is read by what is registered for ftp with the Transport; see package fetch/ftp.
-//
-// A body that breaks off is detected, with one exception: without Content-Length, chunks or gzip,
+// An ftp origin is read by what is registered for ftp with the Transport; see package fetch/ftp. A body that breaks off is detected, with one exception: without Content-Length, chunks or gzip,
 // over plain HTTP or the TLS of a caller's own dialer, it ends where its connection does.
 //
 // The package keeps nothing: package cache caches, and package policy matches.
@@ -59,36 +57,32 @@ const defaultUserAgent = "Go-http-client/1.1"
 type Fetcher struct {
 	// Transport sends the requests. If nil, http.DefaultTransport does.
 	//
-	// An *http.Transport is copied for each http or https request. The copy keeps its proxy, TLS settings and
-	// dialers, and the smaller of its time-outs and ours. It speaks HTTP/1.1 only, and opens one connection. It
-	// reads at most 64 KiB of header and 4 MiB in all. It presents no client certificate to another https
-	// origin. A DialTLSContext must agree on HTTP/1.1. The address that a redirect leads to is checked before
-	// anything is sent, and before connecting if DialContext is nil. A proxy resolves names itself: behind one,
-	// only localhost and hosts that are addresses can be checked.
+	// An *http.Transport is copied for each http or https request; ftp requests go through it as it is. The copy keeps
+	// its proxy, TLS settings and dialers, and the smaller of its time-outs and ours. It opens one connection, speaks
+	// HTTP/1.1 only, so a DialTLSContext must agree on that, and reads at most 64 KiB of header and 4 MiB in all. It
+	// presents no client certificate to another https origin. The address that a redirect leads to is checked before
+	// anything is sent, and before connecting if DialContext is nil; behind a proxy, which resolves names itself, only
+	// localhost and hosts that are addresses.
 	//
-	// An *http.Transport sends ftp requests as it was given.
-	//
-	// With any other RoundTripper time-outs, redirects, retries, and the limits of 500 KiB for a file and 4 MiB for a body
-	// hold too. How much header it reads, what else it sends and receives, HTTP/1.1, and to which address a name
-	// leads behind a redirect are its own matter: for those, set the *http.Transport at its bottom here.
+	// With any other RoundTripper time-outs, redirects, retries, and the limits of 500 KiB for a file and 4 MiB for a
+	// body hold too. Headers, bytes on the wire, HTTP/1.1, and to which address a name leads behind a redirect are its
+	// own matter: for those, set the *http.Transport at its bottom here.
 	Transport http.RoundTripper
 
-	// Through, if set, is called before each request, also of redirects and retries, with what sends that request.
-	// What it returns sends the request instead: a Pacer comes in there, which waits for the site's turn and then calls
-	// wire. The place in MaxFetches, the time of the request, and Sign begin when it does.
-	//
-	// The request's context has the values of the Fetch's. It ends with it, and so early that Timeout is left for what
-	// follows; for a retry, after what is left of Timeout. wire takes no notice of it. A NoTurn ends the Fetch.
+	// Through, if set, is called for each request, also of redirects and retries, with what sends it. What it returns
+	// sends the request: a Pacer comes in there, waits for the site's turn and calls wire, once. The place in
+	// MaxFetches, the time of the request, and Sign begin then. The request's context has the values of the Fetch's,
+	// and ends with it, or so early that Timeout is left for what follows; that of a retry ends after what is left of
+	// Timeout. wire takes no notice of it. See NoTurn.
 	Through func(wire http.RoundTripper) http.RoundTripper
 
 	// UserAgent is sent with each request. It should begin with the product token that groups are matched against
 	// (RFC 9309 §2.2.1). If empty, Go-http-client/1.1 is sent, as net/http does.
 	UserAgent string
 
-	// Sign is called right before each http or https request is sent, for every redirect and retry, with a copy of
-	// it. It may set header fields: signatures, or what lets this crawler in where others get a 403, which would
-	// allow everything. It should look at the URL: redirects lead to any origin. An error ends the Fetch. If nil,
-	// nothing is called.
+	// Sign, if set, is called right before each http or https request is sent, for every redirect and retry, with a
+	// copy of it. It may set header fields: signatures, or what lets this crawler in where others get a 403, which
+	// would allow everything. It should look at the URL: redirects lead to any origin. An error ends the Fetch.
 	Sign func(*http.Request) error
 
 	// Dialect parses the file and decides what a status means. If zero, policy.RFC9309.
@@ -100,11 +94,9 @@ type Fetcher struct {
 	// connection.
 	Timeout time.Duration
 
-	// Retries is how often one URL is asked again after a 5xx or a network failure, with
-	// growing random pauses, within Timeout. If zero, 2. If negative, there is none.
-	//
-	// What would recur is not retried, such as a name that does not exist or a bad certificate. A response that
-	// breaks off is retried once: its server is up, and usually repeats the failure.
+	// Retries is how often one URL is asked again after a 5xx or a network failure, with growing random pauses, within
+	// Timeout. If zero, 2. If negative, there is none. What would recur is not retried, such as a name that does not
+	// exist or a bad certificate, and a response that breaks off once: its server is up, and usually repeats the failure.
 	Retries int
 
 	// MaxFetches bounds how many requests are under way at once. Others wait in line, no longer than their contexts:
@@ -126,7 +118,6 @@ type Fetcher struct {
 	SameHost bool
 
 	once   sync.Once
-	base   http.RoundTripper
 	places *semaphore.Weighted // in requests
 	memory *semaphore.Weighted // in bytes
 }
@@ -179,7 +170,7 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	case ended != nil:
 		return nil, ended
 	case err == nil && r.crowded:
-		return nil, busy(errCrowded)
+		return nil, fmt.Errorf("%w: %w", ErrBusy, errCrowded)
 	}
 	return res, err
 }
@@ -187,16 +178,12 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 // timeout bounds one Fetch.
 func (f *Fetcher) timeout() time.Duration {
 	if f.Timeout < 0 {
-		return math.MaxInt64
+		return never
 	}
 	return cmp.Or(f.Timeout, defaultTimeout)
 }
 
 func (f *Fetcher) setUp() {
-	f.base = f.Transport
-	if f.base == nil {
-		f.base = http.DefaultTransport
-	}
 	f.places = room(int64(cmp.Or(f.MaxFetches, defaultMaxFetches)), 1)
 	f.memory = room(cmp.Or(f.MaxMemory, defaultMaxMemory), fileShare)
 }
@@ -215,8 +202,6 @@ func room(most, one int64) *semaphore.Weighted {
 var ErrBusy = errors.New("fetch: too busy")
 
 const errCrowded = harden.Final("other long files take all the memory")
-
-func busy(err error) error { return fmt.Errorf("%w: %w", ErrBusy, err) }
 
 // NoTurn is the error of what Fetcher.Through returns when it sends nothing, because there is no turn in time. It ends
 // the Fetch, which returns Err. If it is a retry that gets no turn, the answer before it stands.

@@ -153,9 +153,6 @@ func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	return next, nil
 }
 
-// maxLocation is the length that RFC 9110 §4.1 recommends everyone to support.
-const maxLocation = 8000
-
 // follow returns where a redirect leads. It must be a URL that robots.txt could be at: a
 // redirect that cannot be followed is an answer that cannot be used, not permission.
 func (h hop) follow(header http.Header) (hop, error) {
@@ -166,7 +163,7 @@ func (h hop) follow(header http.Header) (hop, error) {
 	if lines := header["Location"]; len(slices.Compact(slices.Clone(lines))) > 1 { // no way to tell which one is meant
 		return hop{}, fmt.Errorf("redirect to %d places, %q first", len(lines), cut(location))
 	}
-	if len(location) > maxLocation {
+	if len(location) > 8000 { // RFC 9110 §4.1 recommends everyone to support that
 		return hop{}, fmt.Errorf("redirect to a URL of %d bytes", len(location))
 	}
 	ref, err := url.Parse(location)

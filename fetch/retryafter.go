@@ -14,10 +14,7 @@ const maxRetryAfter = 24 * time.Hour
 // honoured only with a temporary status: 408, 421, 425, 428, 429, 431 or 5xx. RetryAfter returns 0 for any other
 // status, and if the field is absent, cannot be read, or names no later time.
 //
-// A date counts from the Date of the same header, so wrong clocks do not matter. If there
-// is no Date, it counts from now.
-//
-// Beyond the RFC, as servers write it: a fraction of seconds is rounded up, a date may have a numeric zone, and of
+// A date counts from the Date of the same header, so wrong clocks do not matter; without one, from now. Beyond the RFC, as servers write it: a fraction of seconds is rounded up, a date may have a numeric zone, and of
 // several values the largest counts.
 func RetryAfter(status int, h http.Header, now time.Time) time.Duration {
 	if !passes(status) {

@@ -6,9 +6,6 @@ import (
 	"strings"
 )
 
-// maxValidator bounds what is sent back of a response. Validators have some dozens of bytes.
-const maxValidator = 1 << 10
-
 // storedURL returns the URL that prev's file came from: only there may its validators be
 // sent. It returns "" if there is no file to validate, or it was read in another dialect.
 func (r *resolution) storedURL(first hop) string {
@@ -28,7 +25,7 @@ func setValidators(req, stored http.Header) {
 	tag := stored.Get("ETag")
 	opaque := strings.TrimPrefix(tag, "W/")
 	notOpaque := func(c rune) bool { return c < ' ' || c == '"' || c == 0x7f }
-	if n := len(opaque); n >= 2 && len(tag) <= maxValidator && opaque[0] == '"' && opaque[n-1] == '"' &&
+	if n := len(opaque); n >= 2 && len(tag) <= 1<<10 && opaque[0] == '"' && opaque[n-1] == '"' &&
 		!strings.ContainsFunc(opaque[1:n-1], notOpaque) {
 		req.Set("If-None-Match", tag)
 	}

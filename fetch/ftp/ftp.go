@@ -44,22 +44,8 @@ type Transport struct {
 
 const (
 	defaultTimeout = 10 * time.Second
-
-	// A site may greet with many lines, and again after the login. All that it says on one
-	// control connection has to fit.
-	maxReplyBytes = 64 << 10
-	maxReplyLines = 1000
-)
-
-// Every command but the last is a constant: no text of a server can become one.
-const (
-	cmdUser     = "USER anonymous"
-	cmdPass     = "PASS anonymous@example.com" // RFC 1635: by custom a mail address, and some servers insist on its form
-	cmdType     = "TYPE I"
-	cmdExtended = "EPSV"
-	cmdPassive  = "PASV"
-	cmdQuit     = "QUIT"
-	cmdRetrieve = "RETR "
+	maxReplyBytes  = 64 << 10 // of all that a site says on one control connection: some greet with many lines
+	maxReplyLines  = 1000
 )
 
 // RoundTrip sends one request, in a session of its own.
@@ -71,7 +57,10 @@ func (t *Transport) RoundTrip(req *http.Request) (res *http.Response, err error)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{ctx: req.Context(), transport: t, ended: make(chan struct{})}
+	s := &session{ctx: req.Context(), dialer: t.DialContext, timeout: cmp.Or(t.Timeout, defaultTimeout), ended: make(chan struct{})}
+	if s.dialer == nil {
+		s.dialer = new(net.Dialer).DialContext
+	}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -82,21 +71,21 @@ func (t *Transport) RoundTrip(req *http.Request) (res *http.Response, err error)
 		return nil, err
 	}
 	s.replies = textproto.NewReader(bufio.NewReader(&replyLimit{s.control, maxReplyBytes, maxReplyLines}))
-	if err := s.logIn(); err != nil {
-		return nil, err
+	if err = s.logIn(); err == nil {
+		err = s.connectData()
 	}
-	if err := s.connectData(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	res = &http.Response{Status: "200 OK", StatusCode: 200, Header: http.Header{}, Body: s, ContentLength: -1, Request: req}
-	switch r := s.do(cmdRetrieve + name); {
+	switch r := s.do("RETR " + name); {
 	case r.code == 125 || r.code == 150:
 		s.control.SetDeadline(time.Time{}) // that of the data counts
 		go s.awaitEnd()
-	case r.isAbsence():
+	case r.code >= 500 && r.code <= 504 || r.code >= 550 && r.code <= 553: // of 5yz, what is about the file and not the login
 		s.Close()
 		res.StatusCode, res.Body, res.ContentLength = http.StatusNotFound, http.NoBody, 0
-		res.Status = fmt.Sprintf("404 FTP %d %s", r.code, cut(r.text))
+		res.Status = fmt.Sprintf("404 FTP %d %.256s", r.code, r.text)
 	default:
 		return nil, r.unexpected()
 	}
@@ -113,48 +102,35 @@ func fileName(req *http.Request) (string, error) {
 	case req.URL.User != nil:
 		return "", errors.New("ftp: the URL names a user: the login is anonymous")
 	case name == "" || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f }):
-		return "", fmt.Errorf("ftp: the path %q names no file", cut(req.URL.Path))
+		return "", fmt.Errorf("ftp: the path %.256q names no file", req.URL.Path)
 	}
 	return name, nil
 }
 
 // session is a control connection and the data connection for one file. As a body it is that file.
 type session struct {
-	ctx       context.Context
-	transport *Transport
-	control   net.Conn // nil before it is made, like data
-	replies   *textproto.Reader
-	data      net.Conn
+	ctx     context.Context
+	dialer  func(ctx context.Context, network, addr string) (net.Conn, error)
+	timeout time.Duration
+	control net.Conn // nil before it is made, like data
+	replies *textproto.Reader
+	data    net.Conn
+	stops   []func() bool // what would close them with the request
 
 	ended chan struct{} // closed when the reply to the end of the file has come, or cannot
 	fault error         // why the file is not whole, by that reply
 }
 
-func (s *session) timeout() time.Duration { return cmp.Or(s.transport.Timeout, defaultTimeout) }
-
 // dial makes a connection that ends with the request.
 func (s *session) dial(addr string) (net.Conn, error) {
-	dial := s.transport.DialContext
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
-	ctx, cancel := context.WithTimeout(s.ctx, s.timeout())
+	ctx, cancel := context.WithTimeout(s.ctx, s.timeout)
 	defer cancel()
-	c, err := dial(ctx, "tcp", addr)
+	c, err := s.dialer(ctx, "tcp", addr)
 	if err != nil {
 		return nil, s.cause(err)
 	}
-	return &conn{c, context.AfterFunc(s.ctx, func() { c.Close() })}, nil
-}
-
-type conn struct {
-	net.Conn
-	stop func() bool
-}
-
-func (c *conn) Close() error {
-	c.stop()
-	return c.Conn.Close()
+	s.stops = append(s.stops, context.AfterFunc(s.ctx, func() { c.Close() }))
+	return c, nil
 }
 
 // cause returns why the request ended, if it did, and otherwise err.
@@ -174,11 +150,11 @@ func (s *session) logIn() error {
 	if !r.done() {
 		return r.unexpected()
 	}
-	if r = s.do(cmdUser); r.code == 331 {
-		r = s.do(cmdPass)
+	if r = s.do("USER anonymous"); r.code == 331 {
+		r = s.do("PASS anonymous@example.com") // RFC 1635: by custom a mail address, and some insist on its form
 	}
 	if r.done() {
-		r = s.do(cmdType)
+		r = s.do("TYPE I")
 	}
 	if !r.done() {
 		return r.unexpected()
@@ -211,10 +187,10 @@ func (s *session) connectData() error {
 // passive returns the port that the server listens on. It asks with EPSV, whose reply has
 // nothing else, and with PASV if the server does not know that.
 func (s *session) passive() (port uint16, err error) {
-	r := s.do(cmdExtended)
+	r := s.do("EPSV")
 	read, code := extendedPort, 229
 	if r.code/100 == 5 {
-		r = s.do(cmdPassive)
+		r = s.do("PASV")
 		read, code = passivePort, 227
 	}
 	port, ok := read(r.text)
@@ -264,40 +240,23 @@ type reply struct {
 	err  error // why there is none
 }
 
-// done reports whether the command was carried out: only the first digit decides (RFC 1123 §4.1.2.11).
+// done reports whether the command was carried out (RFC 1123 §4.1.2.11).
 func (r reply) done() bool { return r.code/100 == 2 }
-
-// isAbsence reports whether a refused RETR says that there is no file for us, as 404 and 403
-// do: 550, and what else of 5yz is about the command or the file and not about the login.
-func (r reply) isAbsence() bool {
-	return r.code >= 500 && r.code <= 504 || r.code >= 550 && r.code <= 553
-}
 
 // unexpected returns r as an error.
 func (r reply) unexpected() error {
 	if r.err != nil {
 		return r.err
 	}
-	return &replyError{r.to, textproto.Error{Code: r.code, Msg: cut(r.text)}}
+	return fmt.Errorf("ftp: reply to %s: %w", r.to, &textproto.Error{Code: r.code, Msg: r.text[:min(len(r.text), 256)]})
 }
-
-type replyError struct {
-	to    string
-	reply textproto.Error
-}
-
-func (e *replyError) Error() string {
-	return fmt.Sprintf("ftp: reply %d to %s: %q", e.reply.Code, e.to, e.reply.Msg)
-}
-
-func (e *replyError) Unwrap() error { return &e.reply }
 
 func (s *session) do(command string) reply {
 	s.limitTime()
-	if _, err := io.WriteString(s.control, command+"\r\n"); err != nil {
-		return reply{err: fmt.Errorf("ftp: %s was not sent: %w", cut(command), s.cause(err))}
-	}
 	verb, _, _ := strings.Cut(command, " ")
+	if _, err := io.WriteString(s.control, command+"\r\n"); err != nil {
+		return reply{err: fmt.Errorf("ftp: %s was not sent: %w", verb, s.cause(err))}
+	}
 	return s.reply(verb)
 }
 
@@ -322,11 +281,7 @@ func (s *session) receive(to string) reply {
 }
 
 // limitTime bounds the wait for a reply, as that for the header of a response is bounded.
-func (s *session) limitTime() { s.control.SetDeadline(time.Now().Add(s.timeout())) }
-
-// restOfData is how long the file may go on to come after a reply that says that it will not: what was sent before
-// may be under way.
-const restOfData = time.Second
+func (s *session) limitTime() { s.control.SetDeadline(time.Now().Add(s.timeout)) }
 
 // awaitEnd looks at the control connection while the file comes: a server that could not make the data connection
 // says so there, and nothing more (RFC 959 §5.4).
@@ -336,7 +291,7 @@ func (s *session) awaitEnd() {
 	}
 	close(s.ended)
 	if s.fault != nil {
-		s.data.SetReadDeadline(time.Now().Add(restOfData))
+		s.data.SetReadDeadline(time.Now().Add(time.Second)) // what was sent before may be under way
 	}
 }
 
@@ -363,6 +318,9 @@ func (s *session) Read(p []byte) (int, error) {
 
 // Close ends the session, which may be in the middle of the file. It does not wait for the reply to QUIT.
 func (s *session) Close() error {
+	for _, stop := range s.stops {
+		stop()
+	}
 	if s.data != nil {
 		s.data.Close()
 	}
@@ -370,7 +328,7 @@ func (s *session) Close() error {
 		return nil
 	}
 	s.limitTime()
-	io.WriteString(s.control, cmdQuit+"\r\n")
+	io.WriteString(s.control, "QUIT\r\n")
 	return s.control.Close()
 }
 
@@ -388,12 +346,4 @@ func (l *replyLimit) Read(p []byte) (int, error) {
 	l.bytes -= n
 	l.lines -= bytes.Count(p[:n], []byte("\n"))
 	return n, err
-}
-
-// cut bounds what an error quotes.
-func cut(s string) string {
-	if len(s) > 256 {
-		return strings.ToValidUTF8(s[:256], "") + "…"
-	}
-	return s
 }

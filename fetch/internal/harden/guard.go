@@ -51,11 +51,11 @@ func (g *Guard) CheckHost(host string, redirects int) error {
 // judge returns an error if addr must not be connected to after so many redirects. It takes the
 // origin for what is presumed while its address is unknown.
 func (g *Guard) judge(addr netip.Addr, redirects int, origin privacy) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	if redirects == 0 {
 		return nil // the caller chose it
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.known {
 		origin = g.origin
 	}
@@ -128,8 +128,7 @@ func (n networks) contain(addr netip.Addr) bool {
 }
 
 func embedsAnother(addr netip.Addr) bool {
-	addr = addr.WithZone("")
-	return nat64.Contains(addr) || tunnels.contain(addr)
+	return nat64.Contains(addr.WithZone("")) || tunnels.contain(addr.WithZone(""))
 }
 
 // Public reports whether an address is globally reachable.

@@ -111,12 +111,8 @@ type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error
 
 // guardDials makes what t dials end with r.
 func (r *Request) guardDials(t *http.Transport) {
-	//lint:ignore SA1019 a transport may still have them
-	old, oldTLS := t.Dial, t.DialTLS
-	dial, dialTLS := t.DialContext, t.DialTLSContext
-	if dial == nil && old != nil {
-		dial = func(_ context.Context, network, addr string) (net.Conn, error) { return old(network, addr) }
-	}
+	//lint:ignore SA1019 a transport may still have Dial and DialTLS
+	dial, secure := orOld(t.DialContext, t.Dial), orOld(t.DialTLSContext, t.DialTLS)
 	if dial == nil {
 		d := &net.Dialer{KeepAlive: -1, Control: func(_, address string, _ syscall.RawConn) error {
 			addr, _ := netip.ParseAddrPort(address)
@@ -125,12 +121,16 @@ func (r *Request) guardDials(t *http.Transport) {
 		dial = d.DialContext
 	}
 	t.DialContext = r.dialer(dial, false)
-	if dialTLS == nil && oldTLS != nil {
-		dialTLS = func(_ context.Context, network, addr string) (net.Conn, error) { return oldTLS(network, addr) }
+	if secure != nil {
+		t.DialTLSContext = r.dialer(secure, true)
 	}
-	if dialTLS != nil {
-		t.DialTLSContext = r.dialer(dialTLS, true)
+}
+
+func orOld(dial dialFunc, old func(network, addr string) (net.Conn, error)) dialFunc {
+	if dial == nil && old != nil {
+		return func(_ context.Context, network, addr string) (net.Conn, error) { return old(network, addr) }
 	}
+	return dial
 }
 
 // dialer makes dial, and the connection that it returns, end with r: net/http goes on dialing after the request has
@@ -198,8 +198,7 @@ func WithTimeout(ctx context.Context, d time.Duration, missing string) (context.
 	return context.WithTimeoutCause(ctx, d, late{missing, d})
 }
 
-// late is the error of what did not come in time. Most of the time it does come, so the text
-// is written when it is asked for: to write it with each request took a tenth of a GET.
+// late is the error of what did not come in time. Its text is written when it is asked for.
 type late struct {
 	missing string
 	within  time.Duration
@@ -210,7 +209,7 @@ func (l late) Error() string { return fmt.Sprintf("no %s within %v", l.missing, 
 
 // Cause returns why ctx ended, if it did, and otherwise err: the end of ctx explains what became of the connection.
 func Cause(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
