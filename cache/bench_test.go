@@ -5,28 +5,45 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// BenchmarkGet is what the gate pays for every request on a warm cache: one origin over
-// and over, and ten thousand in random order.
+// BenchmarkGet is what the gate pays for every request on a warm cache: one origin over and over, and ten thousand in
+// random order, beside what golang-lru's own cache takes for the same origins.
 func BenchmarkGet(b *testing.B) {
 	for _, n := range []int{1, 10_000} {
 		c, s := new(cache.Cache), &site{serve: always(rules("/private"))}
-		src, origins := &cache.Source{Load: s.load}, make([]fetch.Origin, n)
+		src, origins := &cache.Source{Load: s.load, Reader: "examplebot"}, make([]fetch.Origin, n)
+		bare, err := lru.New[fetch.Origin, *fetch.Result](n)
+		if err != nil {
+			b.Fatal(err)
+		}
 		for i := range origins {
 			origins[i] = origin(b, fmt.Sprintf("https://www%d.example.com", i))
-			if _, _, err := c.Get(b.Context(), origins[i], src); err != nil {
+			r, _, err := c.Get(b.Context(), origins[i], src)
+			if err != nil {
 				b.Fatal(err)
 			}
+			bare.Add(origins[i].Clone(), r)
 		}
 		for _, goroutines := range []int{1, 2, 8} {
-			b.Run(fmt.Sprintf("origins=%d/goroutines=%d", n, goroutines), func(b *testing.B) {
+			name := fmt.Sprintf("origins=%d/goroutines=%d/", n, goroutines)
+			b.Run(name+"cache", func(b *testing.B) {
 				b.ReportAllocs()
 				each(b, goroutines, func(i int) {
 					if r, _, err := c.Get(b.Context(), origins[i%n], src); err != nil || r.Err != nil {
 						b.Error(err)
+					}
+				})
+			})
+			b.Run(name+"golang-lru", func(b *testing.B) {
+				b.ReportAllocs()
+				each(b, goroutines, func(i int) {
+					if _, ok := bare.Get(origins[i%n]); !ok {
+						b.Error("a miss")
 					}
 				})
 			})

@@ -232,9 +232,6 @@ func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 		if st, err = c.compare(k, s); st.enough || err != nil || c.backing.locker == nil {
 			return st
 		}
-		if st.state != nil && st.state != s { // for callers whose flight may last: it may do to bridge that
-			c.publish(k, st.state, st.at)
-		}
 		if s = st.state; !st.at.Before(nextLock) {
 			if f.unlock, err = c.backing.lock(c.ctx, k.stored()); err != nil {
 				return st
@@ -261,8 +258,8 @@ func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 
 // compare reads the Store and takes what is newer there. An error means that the Store could
 // not be read.
-func (c *Cache) compare(k key, s *state) (st stored, err error) {
-	name := k.stored()
+func (c *Cache) compare(k key, known *state) (st stored, err error) {
+	s, name := known, k.stored()
 	rec, body, err := c.backing.read(c.ctx, name)
 	st.at = time.Now()
 	st.unknown, st.holds = err != nil, err != nil || rec != nil
@@ -281,7 +278,9 @@ func (c *Cache) compare(k key, s *state) (st stored, err error) {
 	if !doubt {
 		doubt, again = st.doubt() && c.terms.outage != Strict, st.rules.Sub(st.at)
 	}
-	st.state = s.reviewed(&c.terms, doubt, again, st.at)
+	if st.state = s.reviewed(&c.terms, doubt, again, st.at); st.state != nil && st.state != known {
+		c.publish(k, st.state, st.at) // for callers whose flight may last: it may do to bridge that
+	}
 	if s = st.state; s != nil {
 		_, _, due := c.terms.at(s, st.at)
 		st.enough = due == notDue
@@ -312,16 +311,18 @@ func (c *Cache) keep(k key, f *flight, n *state, r *fetch.Result, st stored, now
 	if !n.volatile {
 		data, _ = encodeState(name, n, fileOf(n, r, st))
 	}
-	if data == nil && m == (mark{}) { // no rules: what was there before is to go
-		if m = (mark{n.at, n.at}); !st.holds {
+	switch {
+	case data != nil:
+	case m == mark{}: // no rules: what was there before is to go
+		m = mark{n.at, n.at}
+		if !st.holds {
 			return
 		}
+	case st.rules.After(m.until.Add(-24 * time.Hour)): // it has a mark that does for another day
+		c.backing.owe(name, mark{})
+		return
 	}
 	if data == nil {
-		if st.rules.After(m.until.Add(-24 * time.Hour)) {
-			c.backing.owe(name, mark{}) // it has a mark that does for another day
-			return
-		}
 		data, _ = m.record(name).encode(nil) // times and a key: no error
 	}
 	c.backing.put(name, data, n.retention(now), o, f.give())

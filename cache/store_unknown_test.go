@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,22 +13,6 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
 )
-
-// What the Store is at the moment of the question, after a restart: what was there before is in it, or should be.
-var storeFaults = []struct {
-	name string
-	do   func(s *lockStore)
-	over func(s *lockStore) // ends the fault
-	gone bool               // the copy is not there any more
-}{
-	{"fails", func(s *lockStore) { s.misbehave(on("Get", fails)) }, func(s *lockStore) { s.misbehave(nil) }, false},
-	{"late", func(s *lockStore) { s.misbehave(on("Get", late)) }, func(s *lockStore) { s.misbehave(nil) }, false},
-	{"damaged", func(s *lockStore) { s.damage() }, func(s *lockStore) { s.damage() }, false},
-	{"fails, and forgets", func(s *lockStore) { s.misbehave(on("Get", fails)) }, func(s *lockStore) {
-		s.misbehave(nil)
-		s.lose(s.keys()[0])
-	}, true},
-}
 
 func fails(context.Context) error { return errors.New("no connection") }
 
@@ -44,44 +30,215 @@ func (s *lockStore) damage() {
 	}
 }
 
-// "No copy" and "not known whether there is a copy" are two things: a status of the moment permits nothing as long as
-// the Store cannot say whether there are rules. Then what it says holds, and the site is asked in its own time.
-func TestAStatusOfTheMomentPermitsNothingWhileTheStoreIsSilent(t *testing.T) {
-	for _, fault := range storeFaults {
-		for _, status := range []int{408, 421, 425, 428, 429, 431} {
-			for _, locks := range []bool{false, true} {
-				for _, outage := range []cache.Outage{cache.LastGood, cache.Strict, cache.GoogleLadder} {
-					name := fmt.Sprintf("%s, %d, locks %v, outage %d", fault.name, status, locks, outage)
-					t.Run(name, func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) {
-							store := new(lockStore)
-							var backing cache.Store = &store.memStore
-							if locks {
-								backing = store
-							}
-							first := &cache.Cache{Store: backing, Outage: outage, Logger: quiet}
-							get(t, first, &site{serve: always(rules("/"))}, "https://a.example")
-							closeCache(t, first)
+// A situation is what a process that has just begun finds in its Store.
+type situation struct {
+	name   string
+	before *fetch.Result // what the site said to the last process; nil: it was never asked
+	age    time.Duration // of that
+	fault  func(s *lockStore)
+}
 
-							c := &cache.Cache{Store: backing, Outage: outage, Logger: quiet}
-							defer closeCache(t, c)
-							s := &site{serve: always(retryAfter(unavailable(status), 2*time.Hour))}
-							fault.do(store)
-							for range 4 {
-								if r := get(t, c, s, "https://a.example"); r.Err == nil && r.Policy.Decide("a", "/x").Allowed {
-									t.Fatalf("got %s while nothing is known, want a refusal", brief(r))
+var situations = []situation{
+	{"no Store", nil, 0, nil},
+	{"nothing in it", nil, 0, nil},
+	{"a fresh copy", rules("/private"), time.Hour, nil},
+	{"a stale copy", rules("/private"), 25 * time.Hour, nil},
+	{"a mark", rules("/private", "Cache-Control", "no-store"), time.Hour, nil},
+	{"fails", rules("/private"), time.Hour, func(s *lockStore) { s.misbehave(on("Get", fails)) }},
+	{"late", rules("/private"), time.Hour, func(s *lockStore) { s.misbehave(on("Get", late)) }},
+	{"damaged", rules("/private"), time.Hour, func(s *lockStore) { s.damage() }},
+	{"empty values", rules("/private"), time.Hour, func(s *lockStore) {
+		for k := range s.values {
+			s.values[k] = nil
+		}
+	}},
+}
+
+// unasked is in place of an answer: an error of Load.
+var unasked = new(fetch.Result)
+
+// What holds, by the answer of the site and the situation: at once, and 13 hours later if nothing changes. A word in
+// brackets is that of Strict, one in braces that of GoogleLadder, where they differ.
+var unknownTable = []struct {
+	answers []*fetch.Result
+	none    string // no Store, or nothing in it
+	fresh   string
+	stale   string
+	mark    string
+	unknown string
+	none13  string
+	mark13  string
+}{
+	{answers: []*fetch.Result{rules("/private")}, none: "rules", fresh: "rules", stale: "rules", mark: "rules", unknown: "rules", none13: "rules", mark13: "rules"},
+	{answers: []*fetch.Result{unavailable(404), unavailable(410)}, none: "allow", fresh: "rules", stale: "allow", mark: "allow", unknown: "allow", none13: "allow", mark13: "allow"},
+	{answers: []*fetch.Result{unavailable(401), unavailable(403)}, none: "allow", fresh: "rules", stale: "allow", mark: "allow", unknown: "allow", none13: "allow", mark13: "allow"},
+	{answers: []*fetch.Result{
+		unavailable(408), unavailable(421), unavailable(425), unavailable(428), unavailable(429), unavailable(431), unavailable(503), // to Yandex
+		retryAfter(unavailable(429), 20*time.Hour),
+	}, none: "allow", fresh: "rules", stale: "rules [allow]", mark: "disallow [allow]", unknown: "disallow", none13: "allow", mark13: "disallow [allow]"},
+	{answers: []*fetch.Result{down(), outage(503), outage(500)}, none: "disallow", fresh: "rules", stale: "rules [disallow] {disallow}",
+		mark: "disallow", unknown: "disallow", none13: "disallow {allow}", mark13: "disallow"},
+	{answers: []*fetch.Result{unasked}, none: "error", fresh: "rules", stale: "rules [error] {error}", mark: "error", unknown: "error",
+		none13: "error", mark13: "error"},
+}
+
+func outage(status int) *fetch.Result {
+	r := down()
+	r.StatusCode = status
+	return r
+}
+
+// "No copy" and "not known whether there is a copy" are two things.
+func TestWhatHoldsWhereTheStoreSaysMoreOrLess(t *testing.T) {
+	for _, row := range unknownTable {
+		for _, s := range situations {
+			want, want13 := row.none, row.none13
+			switch {
+			case s.fault != nil:
+				want, want13 = row.unknown, row.unknown
+			case s.name == "a mark":
+				want, want13 = row.mark, row.mark13
+			case s.name == "a fresh copy":
+				want, want13 = row.fresh, row.fresh
+			case s.name == "a stale copy":
+				want, want13 = row.stale, row.stale
+				if row.none13 == "disallow {allow}" {
+					want13 = "rules [disallow]"
+				}
+			}
+			for _, answer := range row.answers {
+				for outage, name := range []string{"LastGood", "Strict", "GoogleLadder"} {
+					for _, locks := range []bool{false, true} {
+						t.Run(fmt.Sprintf("%d %v, %s, %s, locks %t", answer.StatusCode, answer.Err, s.name, name, locks), func(t *testing.T) {
+							synctest.Test(t, func(t *testing.T) {
+								s.run(t, answer, cache.Outage(outage), locks, in(want, outage), in(want13, outage))
+							})
+						})
+					}
+				}
+			}
+		}
+	}
+}
+
+// in picks the word for a setting of Outage.
+func in(words string, outage int) (word string) {
+	for i, w := range strings.Fields(words) {
+		switch bare := strings.Trim(w, "[]{}"); {
+		case i == 0, w[0] == '[' && outage == int(cache.Strict), w[0] == '{' && outage == int(cache.GoogleLadder):
+			word = bare
+		}
+	}
+	return word
+}
+
+func (s situation) run(t *testing.T, answer *fetch.Result, outage cache.Outage, locks bool, want, want13 string) {
+	store := new(lockStore)
+	var backing cache.Store = &store.memStore
+	if locks {
+		backing = store
+	}
+	open := func() *cache.Cache {
+		c := (&cache.Cache{Store: backing, Outage: outage, NoRefresh: true, Logger: quiet}).WithoutSpread()
+		if s.name == "no Store" {
+			c.Store = nil
+		}
+		return c
+	}
+	if s.before != nil {
+		first := open()
+		get(t, first, &site{serve: always(s.before)}, "https://a.example")
+		closeCache(t, first)
+		time.Sleep(s.age)
+	}
+	if s.fault != nil {
+		s.fault(store)
+	}
+	c, fetches := open(), 0
+	src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+		if fetches++; answer == unasked {
+			return nil, errDown
+		}
+		r := *answer
+		r.Time = time.Now()
+		return &r, nil
+	}}
+	check := func(when, want string) {
+		got := "error"
+		if r, until, err := c.Get(t.Context(), origin(t, "https://a.example"), src); err == nil {
+			if got = verdictOf(r); until.Before(time.Now()) && answer != unasked {
+				t.Errorf("%s: it holds until %v", when, until)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", when, got, want)
+		}
+	}
+	start := time.Now()
+	check("at once", want)
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("after %v", took)
+	}
+	for time.Since(start) < 13*time.Hour-time.Minute {
+		time.Sleep(10 * time.Second)
+		if time.Since(start) > time.Minute {
+			time.Sleep(19*time.Minute + 50*time.Second)
+		}
+		if want == want13 {
+			check(time.Since(start).String(), want)
+		} else {
+			_, _, _ = c.Get(t.Context(), origin(t, "https://a.example"), src)
+		}
+	}
+	time.Sleep(time.Hour)
+	if check("13 hours later", want13); answer.RetryAfter > 13*time.Hour && fetches > 1 {
+		t.Errorf("%d fetches of a site that asked for 20 hours", fetches)
+	}
+	store.misbehave(nil)
+	closeCache(t, c)
+}
+
+// What the Store says holds once it says something: the copy without a fetch, or that there is none, with what the
+// status of the moment permits for the rest of its time.
+func TestWhatTheStoreSaysInTheEndHolds(t *testing.T) {
+	for _, s := range situations {
+		for _, answer := range []*fetch.Result{unavailable(429), outage(503)} {
+			for _, lost := range []bool{false, true} {
+				for _, strict := range []bool{false, true} {
+					if s.fault == nil || s.name == "empty values" || s.name == "damaged" && lost {
+						continue
+					}
+					t.Run(fmt.Sprintf("%s, %d, lost %t, strict %t", s.name, answer.StatusCode, lost, strict), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							store, set := new(lockStore), cache.LastGood
+							if strict {
+								set = cache.Strict
+							}
+							first := &cache.Cache{Store: store, Logger: quiet}
+							get(t, first, &site{serve: always(rules("/private"))}, "https://a.example")
+							closeCache(t, first)
+							s.fault(store)
+							c := (&cache.Cache{Store: store, Outage: set, Logger: quiet}).WithoutSpread()
+							live := &site{serve: always(retryAfter(answer, 2*time.Hour))}
+							for range 4 { // the last one asks the Store, and not the site
+								if got := verdictOf(get(t, c, live, "https://a.example")); got != "disallow" || live.count() != 1 {
+									t.Fatalf("%s after %d fetches, while nothing is known", got, live.count())
 								}
-								time.Sleep(10 * time.Second)
+								time.Sleep(6 * time.Second)
 							}
-							if fault.name != "damaged" && s.count() != 1 {
-								t.Errorf("the site was asked %d times, want once in two hours", s.count())
+							if store.misbehave(nil); s.name == "damaged" {
+								s.fault(store)
 							}
-							fault.over(store)
-							time.Sleep(10 * time.Second)
-							r := get(t, c, s, "https://a.example")
-							if got := r.Policy.Decide("a", "/x").Allowed; got != fault.gone || s.count() != 1 && fault.name != "damaged" {
-								t.Errorf("got %s once the Store has answered, after %d fetches, want allowed %v", brief(r), s.count(), fault.gone)
+							want := "rules"
+							if lost {
+								store.lose(store.keys()[0])
+								want = map[int]string{429: "allow", 503: "disallow"}[answer.StatusCode]
 							}
+							r := get(t, c, live, "https://a.example")
+							if got := verdictOf(r); got != want || live.count() != 1 || answer.StatusCode == 503 && lost && r.StatusCode != 503 {
+								t.Errorf("%s after %d fetches, want %s after one", got, live.count(), want)
+							}
+							closeCache(t, c)
 						})
 					})
 				}
@@ -90,7 +247,8 @@ func TestAStatusOfTheMomentPermitsNothingWhileTheStoreIsSilent(t *testing.T) {
 	}
 }
 
-// Rules that no Store may have leave a mark in it, and what stands there afterwards is not taken for a site without rules.
+// Rules that no Store may have leave a mark in it, which holds as long as they would, is written once a day, and gives
+// way to what the site says next.
 func TestRulesThatAreNotStoredLeaveAMark(t *testing.T) {
 	for _, locks := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -99,28 +257,43 @@ func TestRulesThatAreNotStoredLeaveAMark(t *testing.T) {
 			if locks {
 				backing = store
 			}
-			first := &cache.Cache{Store: backing, Logger: quiet}
-			get(t, first, &site{serve: always(rules("/", "Cache-Control", "no-store"))}, "https://a.example")
-			closeCache(t, first)
-			if store.kept() > 0 || len(store.keys()) != 1 {
-				t.Fatalf("%d values and %d answers are stored, want a mark", len(store.keys()), store.kept())
+			open := func() *cache.Cache { return &cache.Cache{Store: backing, Logger: quiet} }
+			c, s := open(), &site{serve: always(rules("/", "Cache-Control", "no-store"))}
+			for range 3 * 24 * 12 {
+				get(t, c, s, "https://a.example")
+				time.Sleep(5 * time.Minute)
 			}
-
-			for _, age := range []time.Duration{0, 29 * day, 5 * day} { // after each other
+			closeCache(t, c)
+			if n := store.count("Put"); store.kept() > 0 || len(store.keys()) != 1 || n < 3 || n > 4 {
+				t.Fatalf("%d values and %d answers are stored after %d puts, want a mark and a put a day", len(store.keys()), store.kept(), n)
+			}
+			for _, age := range []time.Duration{0, 28 * day, 5 * day} { // after each other
 				time.Sleep(age)
 				want := age == 5*day
-				c := &cache.Cache{Store: backing, Logger: quiet}
+				c := open()
 				r := get(t, c, &site{serve: always(unavailable(429))}, "https://a.example")
 				if got := r.Policy.Decide("a", "/x").Allowed; got != want {
 					t.Errorf("after %v: got %s, want allowed %v", age, brief(r), want)
 				}
 				closeCache(t, c)
 			}
-			c := &cache.Cache{Store: backing, Logger: quiet}
-			if r := get(t, c, &site{serve: always(unavailable(404))}, "https://a.example"); !r.Policy.Decide("a", "/x").Allowed {
-				t.Errorf("got %s of a 404, want it to replace the mark", brief(r))
+		})
+	}
+}
+
+func TestA404ReplacesTheMark(t *testing.T) {
+	for _, field := range []string{"max-age=60", "no-store"} {
+		synctest.Test(t, func(t *testing.T) {
+			store := new(memStore)
+			for i, answer := range []*fetch.Result{rules("/", "Cache-Control", "no-store"), unavailable(404, "Cache-Control", field), unavailable(429)} {
+				c := &cache.Cache{Store: store, Logger: quiet}
+				r := get(t, c, &site{serve: always(answer)}, "https://a.example")
+				if allowed := r.Policy.Decide("a", "/x").Allowed; allowed != (i > 0) {
+					t.Errorf("%s: step %d: %s", field, i, brief(r))
+				}
+				closeCache(t, c)
+				time.Sleep(time.Hour)
 			}
-			closeCache(t, c)
 		})
 	}
 }
@@ -149,4 +322,79 @@ func TestWhatMemoryHasHoldsWhileTheStoreIsSilent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Rules that the Store did not take are owed as a mark, which is written once it takes values again, or by Close.
+// Meanwhile it stands for them in this process.
+func TestALostPutIsOwedAsAMark(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		before *fetch.Result // in the Store; nil: nothing
+		answer *fetch.Result // what is lost
+		put    func(context.Context) error
+		closes bool // or another value is written
+		marks  int
+		want   string // of the next process, which meets a 429
+	}{
+		{"paid by Close", nil, rules("/private"), fails, true, 1, "disallow"},
+		{"paid with another value", nil, rules("/private"), fails, false, 1, "disallow"},
+		{"after a Put that is late", nil, rules("/private"), late, false, 1, "disallow"},
+		{"in place of a 404", unavailable(404, "Cache-Control", "max-age=60"), rules("/private"), fails, false, 1, "disallow"},
+		{"rules are better than none", rules("/private", "Cache-Control", "max-age=60"), unavailable(404), fails, false, 0, "rules"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := new(memStore)
+			if tt.before != nil {
+				c := &cache.Cache{Store: store, Logger: quiet}
+				get(t, c, &site{serve: always(tt.before)}, "https://a.example")
+				closeCache(t, c)
+				time.Sleep(time.Hour)
+			}
+			store.misbehave(on("Put", tt.put))
+			c := &cache.Cache{Store: store, MaxOrigins: 1, Logger: quiet}
+			get(t, c, &site{serve: always(tt.answer)}, "https://a.example")
+			time.Sleep(10 * time.Second)
+			if tt.before == nil { // of another origin, which displaces it in memory
+				get(t, c, &site{serve: always(down())}, "https://b.example")
+				if got := verdictOf(get(t, c, &site{serve: always(unavailable(429))}, "https://a.example")); got != tt.want {
+					t.Errorf("%s: %s in the same process, want %s", tt.name, got, tt.want)
+				}
+			}
+			store.misbehave(nil)
+			if !tt.closes {
+				get(t, c, &site{serve: always(unavailable(404))}, "https://c.example")
+				synctest.Wait()
+				if got := len(store.keys()) - store.kept(); got != tt.marks {
+					t.Errorf("%s: %d marks after the next value, want %d", tt.name, got, tt.marks)
+				}
+			}
+			closeCache(t, c)
+			c = &cache.Cache{Store: store, Logger: quiet}
+			if got := verdictOf(get(t, c, &site{serve: always(unavailable(429))}, "https://a.example")); got != tt.want {
+				t.Errorf("%s: then %s, want %s", tt.name, got, tt.want)
+			}
+			closeCache(t, c)
+		})
+	}
+}
+
+// What the Store has that is newer is not displaced by a mark, and what is owed is bounded.
+func TestAMarkGivesWayToWhatIsNewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memStore)
+		store.misbehave(on("Put", fails))
+		c := &cache.Cache{Store: store, MaxOrigins: 10, Logger: quiet}
+		for i := range 10_100 {
+			get(t, c, &site{serve: always(rules("/private"))}, "https://a"+strconv.Itoa(i)+".example")
+		}
+		time.Sleep(time.Hour)
+		store.misbehave(nil)
+		other := &cache.Cache{Store: store, Logger: quiet}
+		get(t, other, &site{serve: always(unavailable(404))}, "https://a0.example")
+		closeCache(t, other)
+		closeCache(t, c)
+		if n := len(store.keys()); n != 10_000 || store.kept() != 1 {
+			t.Errorf("%d values, %d of them answers; want 10,000 and the 404", n, store.kept())
+		}
+	})
 }
