@@ -129,7 +129,10 @@ func checkName(name string) error {
 			return fmt.Errorf("%q cannot be part of a name", rune(c))
 		}
 	}
-	if addr, err := netip.ParseAddr(name); isNumber(name[begin:]) && (err != nil || !addr.Is4()) { // no leading zeros
+	if !isNumber(name[begin:]) {
+		return nil // nearly always; the error of a ParseAddr would be allocated
+	}
+	if addr, err := netip.ParseAddr(name); err != nil || !addr.Is4() { // no leading zeros
 		return errors.New("its last label is a number, but it is not an IPv4 address in dotted decimal")
 	}
 	return nil
