@@ -49,7 +49,7 @@ func TestAllocationsOfAWarmRequest(t *testing.T) {
 		{"Uses, and a file that says something of them", &client.Transport{Uses: []string{"train-ai"}}, "http://stated.example/page", true, 3},
 		{"Override", &client.Transport{Override: func(fetch.Origin) *policy.Policy { return rules }}, "http://a.example/page", true, 0},
 		{"Sign", &client.Transport{Sign: func(*http.Request) error { return nil }}, "http://a.example/page", true, 6},
-		{"an IPv6 literal", &client.Transport{}, "http://[2001:db8::1]:8080/page", true, 0},
+		{"an IPv6 literal", &client.Transport{}, "http://[2001:db8::1]:8080/page", true, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.gate.Base = roundtrip.Func(base)

@@ -58,7 +58,8 @@
 // ([WithToken], [WithUses]). Transports may share one cache.Cache and one [Pacer].
 //
 // Robots.txt is fetched through the proxy of Base. A nil Base takes it from the environment, as http.DefaultTransport
-// does. A proxy's 407 disallows, but is not kept: once the credential is right, the rules are read.
+// does. A proxy's 407 is an error, and nothing is kept: once the credential is right, the
+// rules are read.
 //
 // If URLs come from strangers, set Base to fetch.PublicOnly of an *http.Transport: no request then reaches an address that
 // is not public, whether it is for a page, for robots.txt, or made [WithoutRobots].
@@ -198,7 +199,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // ReasonUse. With a context of WithoutRobots everything is allowed, with ReasonNoRule. The errors are those of RoundTrip
 // that say why there is no answer. A URL of a scheme that RoundTrip does not gate is an error, although RoundTrip hands
 // it to Base: robots.txt cannot be asked about it.
-func (t *Transport) Decide(ctx context.Context, u *url.URL) (a Answer, err error) {
+func (t *Transport) Decide(ctx context.Context, u *url.URL) (Answer, error) {
+	var a Answer
 	g, err := t.open(u)
 	if err != nil {
 		return a, err

@@ -17,7 +17,7 @@ var ErrNotSent = errors.New("client: not sent")
 
 // ErrClosed is returned after Close. If a Cache that was given to the Transport is closed first, errors wrap
 // cache.ErrClosed. It is ErrNotSent.
-var ErrClosed = mistakef("client: the Transport is closed")
+var ErrClosed error = mistakef("client: the Transport is closed")
 
 // notSent is an error that is ErrNotSent in other words.
 type notSent struct{ error }

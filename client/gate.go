@@ -225,11 +225,13 @@ func (r *ruling) decideBy(group policy.Group, uses []string) {
 // DecideWith decides about u by the policy p, as a Transport does: about the target that net/http sends. The uses are
 // like Transport.Uses. DecideWith needs no network, no Cache and no clock, so the Answer has no times. The error says why
 // u, token or uses cannot be decided on.
-func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (a Answer, err error) {
-	if err = cmp.Or(tokenMisuse("token", token), usesMisuse(uses)); err != nil {
+func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
+	var a Answer
+	err := cmp.Or(tokenMisuse("token", token), usesMisuse(uses))
+	switch {
+	case err != nil:
 		return a, err
-	}
-	if isFree(u) {
+	case isFree(u):
 		return a, schemeError(u)
 	}
 	if _, err = originOf(&http.Request{URL: u}); err != nil {
