@@ -103,7 +103,7 @@ func run(b *testing.B, rt http.RoundTripper, reqs ...*http.Request) {
 }
 
 func gateOver(base http.RoundTripper) *client.Transport {
-	return &client.Transport{Base: base, UserAgent: agent, Cache: &cache.Cache{Size: 1 << 20, MaxBytes: 4 << 30}}
+	return &client.Transport{Base: base, UserAgent: agent, Cache: &cache.Cache{MaxOrigins: 1 << 20, MaxBytes: 4 << 30}}
 }
 
 // BenchmarkRoundTrip is one request over a base that costs nothing: what a wrapper adds.

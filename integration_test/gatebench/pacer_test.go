@@ -11,7 +11,7 @@ import (
 	"github.com/robotsgate/robotsgate/integration_test/internal/sides"
 )
 
-// BenchmarkCrowd is a Wait that nothing delays, at a Pacer that has met 100,000 origins, with 10,000 callers that wait
+// BenchmarkCrowd is a Turn that nothing delays, at a Pacer that has met 100,000 origins, with 10,000 callers that wait
 // for a place at as many of them, beside one at a Pacer that has met nothing else.
 //
 //	go test -run XXX -bench Crowd -benchtime 101x -count 3
@@ -24,12 +24,22 @@ func BenchmarkCrowd(b *testing.B) {
 	for i := range free {
 		free[i] = site("free", i)
 	}
-	idle, busy := &client.Pacer{Delay: -1}, &client.Pacer{Delay: -1}
-	for i := range met {
-		busy.Wait(b.Context(), site("met", i))
+	gate := func() *client.Transport {
+		rt := gateOver(newCanned())
+		rt.Pacer = &client.Pacer{Delay: -1}
+		return rt
 	}
-	rt := gateOver(newCanned())
-	rt.Pacer = busy
+	take := func(rt *client.Transport, u *url.URL) {
+		turn, err := rt.Turn(b.Context(), u)
+		if err != nil {
+			b.Fatal(err)
+		}
+		turn.End()
+	}
+	idle, rt := gate(), gate()
+	for i := range met {
+		take(rt, site("met", i))
+	}
 	var turns []*client.Turn
 	var callers sync.WaitGroup
 	for i := range waiting {
@@ -46,18 +56,16 @@ func BenchmarkCrowd(b *testing.B) {
 		})
 	}
 	time.Sleep(time.Second) // until all of them wait
-	wait := func(p *client.Pacer) func() time.Duration {
+	wait := func(rt *client.Transport) func() time.Duration {
 		round := sides.Took(func() {
 			for _, u := range free {
-				if err := p.Wait(b.Context(), u); err != nil {
-					b.Fatal(err)
-				}
+				take(rt, u)
 			}
 		})
 		round()
 		return round
 	}
-	sides.Compare(b, perRound, wait(busy), wait(idle))
+	sides.Compare(b, perRound, wait(rt), wait(idle))
 	for _, turn := range turns {
 		turn.End()
 	}
