@@ -92,6 +92,12 @@ func TestAWaitForATurnTakesNoTimeOfTheSite(t *testing.T) {
 		if took := time.Since(start); took > 80*time.Second {
 			t.Errorf("took %v", took)
 		}
+		// A turn that comes right before the wait must have ended is a whole one.
+		last := fetch.Fetcher{Transport: site, Timeout: 10 * time.Second, Through: waiting(62 * time.Second)}
+		ctx, cancel := context.WithTimeout(t.Context(), 75*time.Second)
+		defer cancel()
+		r, err := last.Fetch(ctx, originOf(t, "http://b.test"), nil)
+		check(t, r, err, "rules")
 		time.Sleep(5 * time.Minute)
 	})
 }
