@@ -137,9 +137,7 @@ func (r *Result) lose(why, cause string) {
 	r.Err = &Failure{printable("fetch: " + why), cause}
 }
 
-func statusText(status int) string {
-	return fmt.Sprintf("status %d %s", status, http.StatusText(status))
-}
+func statusText(status int) string { return fmt.Sprintf("status %d %s", status, http.StatusText(status)) }
 
 // Failure is the type of Result.Err, and of errors of Fetch that are not those of a context, a turn, or Sign.
 type Failure struct {

@@ -10,8 +10,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// wall says why r looks like the answer of a wall. It returns an empty string if nothing looks so, or if r is
-// unreachable.
+// wall says why r looks like the answer of a wall; empty if nothing looks so, or if r is unreachable.
 func (r *Result) wall() string {
 	challenged := ""
 	for _, c := range challenges {
@@ -29,7 +28,9 @@ func (r *Result) wall() string {
 	case r.StatusCode == http.StatusForbidden:
 		return "a refusal, status 403"
 	case outcomeOf(r.StatusCode, r.Dialect) == rules:
-		return wallOf(r.Body)
+		if wall := wallOf(r.Body); wall != "" && !strings.Contains(r.Policy.String(), "llow: ") { // as UTF-16 may have it
+			return wall
+		}
 	}
 	return ""
 }

@@ -42,7 +42,8 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 		{200, "Error: too many requests\n", nil, "no line of a robots.txt"},
 		{200, "ok", nil, "no line of a robots.txt"},
 		{200, "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", nil, "no line of a robots.txt"},
-		{200, "\xff\xfe" + wide(file, false), nil, "no line of a robots.txt"},
+		{200, wide(file, false), nil, "no line of a robots.txt"},
+		{200, "\xff\xfe" + wide(file, false), nil, ""}, // with its mark, UTF-16 is read
 		{203, "ok", nil, "no line of a robots.txt"},
 		{204, "", nil, ""},
 		{200, "User-agent: *\nDisallow: /private/\n", []string{"Cf-Mitigated", "challenge"}, "Cf-Mitigated: challenge"},
