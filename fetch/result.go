@@ -137,7 +137,7 @@ func (r *Result) lose(why, cause string) {
 	r.Err = &Failure{printable("fetch: " + why), cause}
 }
 
-func statusText(status int) string { return fmt.Sprintf("status %d %s", status, http.StatusText(status)) }
+func statusText(s int) string { return fmt.Sprintf("status %d %s", s, http.StatusText(s)) }
 
 // Failure is the type of Result.Err, and of errors of Fetch that are not those of a context, a turn, or Sign.
 type Failure struct {
@@ -160,10 +160,7 @@ func causeOf(err error) string {
 	failure, _ := errors.AsType[*Failure](err)
 	certificate, _ := errors.AsType[*tls.CertificateVerificationError](err)
 	dns, _ := errors.AsType[*net.DNSError](err)
-	late, _ := errors.AsType[interface {
-		error
-		Timeout() bool
-	}](err)
+	late, _ := errors.AsType[net.Error](err)
 	op, _ := errors.AsType[*net.OpError](err)
 	switch {
 	case failure != nil:

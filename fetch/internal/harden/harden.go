@@ -204,8 +204,9 @@ type late struct {
 	within  time.Duration
 }
 
-func (l late) Timeout() bool { return true }
-func (l late) Error() string { return fmt.Sprintf("no %s within %v", l.missing, l.within) }
+func (l late) Timeout() bool   { return true }
+func (l late) Temporary() bool { return true } // so it is a net.Error
+func (l late) Error() string   { return fmt.Sprintf("no %s within %v", l.missing, l.within) }
 
 // Cause returns why ctx ended, if it did, and otherwise err: the end of ctx explains what became of the connection.
 func Cause(ctx context.Context, err error) error {
