@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -34,7 +33,7 @@ func ExampleFetcher_Fetch() {
 	f := fetch.Fetcher{UserAgent: "ExampleBot/1.0 (+https://bot.example/about)"}
 	res, err := f.Fetch(context.Background(), o, nil)
 	if err != nil {
-		fmt.Println(err) // the context ended, and nothing else
+		fmt.Println(err) // the site was not asked
 		return
 	}
 	switch d := res.Policy.Decide("ExampleBot", page.RequestURI()); {
@@ -124,15 +123,4 @@ func ExampleResult_In() {
 	// Output:
 	// RFC9309 allowed: robots.txt is unavailable
 	// Google disallowed: robots.txt is unreachable
-}
-
-// RetryAfter counts with a status that passes, for pages as well as for robots.txt.
-func ExampleRetryAfter() {
-	now := time.Now()
-	h := http.Header{"Retry-After": {"120"}}
-	fmt.Println(fetch.RetryAfter(http.StatusTooManyRequests, h, now))
-	fmt.Println(fetch.RetryAfter(http.StatusNotFound, h, now))
-	// Output:
-	// 2m0s
-	// 0s
 }

@@ -112,23 +112,6 @@ func TestTheZeroOriginIsAnError(t *testing.T) {
 	}
 }
 
-// Whatever else there is in the name of an ftp origin, no redirect leads there.
-func TestNoRedirectLeadsToFTP(t *testing.T) {
-	for _, location := range []string{"ftp://[fe80::1%25eth0]/robots.txt", "FTP://[fe80::1%25eth0]:2121/robots.txt", "ftp://[fe80::1]/robots.txt"} {
-		asked := 0
-		f := fetch.Fetcher{Retries: -1, Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
-			if asked++; asked > 1 {
-				return response(200, file), nil
-			}
-			return response(301, file, "Location", location), nil
-		})}
-		fetched(t, &f, "http://[fe80::2%25eth0]/", nil, "disallow")
-		if asked != 1 {
-			t.Errorf("%s was asked for", location)
-		}
-	}
-}
-
 func TestRedirects(t *testing.T) {
 	const long = "/" + "0123456789"
 	for _, c := range []struct {
@@ -347,27 +330,6 @@ func TestNothingIsSentForACallerWhoHasGone(t *testing.T) {
 	for range 20 { // a select would be right every other time
 		if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.Canceled || *n != 0 {
 			t.Fatalf("got %v, %v, %d requests", r, err, *n)
-		}
-	}
-}
-
-// What a test or a log prints of a Result is a line, whatever the file.
-func TestAResultIsOneLine(t *testing.T) {
-	for _, c := range []struct {
-		r    *fetch.Result
-		want string
-	}{
-		{&fetch.Result{}, "status 0"},
-		{&fetch.Result{Policy: policy.Parse([]byte(file)), StatusCode: 200, Body: []byte(file)}, "status 200 in RFC9309: rules in 33 bytes"},
-		{&fetch.Result{Policy: policy.Unavailable(), Dialect: policy.Yandex, StatusCode: 503}, "status 503 in Yandex: robots.txt is unavailable"},
-		{&fetch.Result{Policy: policy.Unreachable(), Err: errors.New("fetch: no")}, "fetch: no (status 0)"},
-	} {
-		for _, verb := range []string{"%v", "%+v", "%s"} {
-			for _, r := range []any{c.r, *c.r} {
-				if got := fmt.Sprintf(verb, r); got != c.want {
-					t.Errorf("%s: got %q, want %q", verb, got, c.want)
-				}
-			}
 		}
 	}
 }

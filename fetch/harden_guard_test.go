@@ -137,38 +137,6 @@ func TestAnOriginWithoutAnAddressIsJudgedByItsName(t *testing.T) {
 	}
 }
 
-// The proxy is often nearer to the machines of a private network than we are.
-func TestNoProxyIsAskedForAMorePrivateLiteral(t *testing.T) {
-	for location, want := range map[string]string{
-		"http://169.254.169.254/latest/meta-data": "disallow",
-		"http://127.0.0.1:2375/r":                 "disallow",
-		"http://[::1]/r":                          "disallow",
-		"http://localhost/r":                      "disallow",
-		"http://8.8.8.8/r":                        "rules",
-	} {
-		var asked []string
-		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			asked = append(asked, r.URL.String())
-			if r.URL.Path == "/robots.txt" {
-				http.Redirect(w, r, location, http.StatusFound)
-				return
-			}
-			io.WriteString(w, file)
-		}))
-		at, err := url.Parse(proxy.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := fetch.Fetcher{Transport: &http.Transport{Proxy: http.ProxyURL(at)}, Retries: -1}
-		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-		proxy.Close()
-		check(t, r, err, want)
-		if want == "disallow" && len(asked) != 1 {
-			t.Errorf("the proxy was asked %q", asked)
-		}
-	}
-}
-
 // Where a foreign transport connects, only literal addresses can be judged; the origin's
 // own name counts as one in a private network, unless it names this machine.
 func TestLiteralAddressesAreJudgedForAnyTransport(t *testing.T) {
@@ -288,4 +256,14 @@ func TestARedirectPastTheProxyIsJudged(t *testing.T) {
 	if len(r.Redirects) != 1 || !strings.Contains(fmt.Sprint(r.Err), "10.0.0.2") {
 		t.Errorf("got redirects %q, Err %v, want one, and 10.0.0.2 named", r.Redirects, r.Err)
 	}
+}
+
+// An origin is as private as its own address, wherever its redirects led meanwhile.
+func TestAPrivateOriginMayRedirectOutAndBack(t *testing.T) {
+	w := world{
+		"in.test:80":  {"10.0.0.1", reply(302, "", "Location: http://out.test/")},
+		"out.test:80": {"93.184.215.14", reply(302, "", "Location: http://in.test:81/back")},
+		"in.test:81":  {"10.0.0.1", reply(200, file)},
+	}
+	fetched(t, &fetch.Fetcher{Transport: w.transport(), Retries: -1}, "http://in.test", nil, "rules")
 }

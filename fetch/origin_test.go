@@ -1,10 +1,8 @@
 package fetch_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -16,23 +14,15 @@ import (
 var siteOf = []struct{ name, url, origin string }{
 	// Google's table of ranges of validity, restated for http.
 	{"root", "http://example.com/", "http://example.com"},
-	{"path plays no part", "http://example.com/folder/file", "http://example.com"},
 	{"another scheme", "https://example.com/", "https://example.com"},
 	{"a subdomain", "http://other.example.com/", "http://other.example.com"},
-	{"www", "http://www.example.com/", "http://www.example.com"},
-	{"subdomain of www", "http://shop.www.example.com/", "http://shop.www.example.com"},
-	{"www of subdomain", "http://www.shop.example.com/", "http://www.shop.example.com"},
-	{"robots.txt in a folder", "http://example.com/folder/robots.txt", "http://example.com"},
 	{"IDN", "http://www.müller.eu/", "http://www.xn--mller-kva.eu"},
 	{"A-label", "http://www.xn--mller-kva.eu/", "http://www.xn--mller-kva.eu"},
-	{"no umlaut", "http://www.muller.eu/", "http://www.muller.eu"},
-	{"ftp", "ftp://example.com/", "ftp://example.com"},
 	{"ftp with its port", "ftp://example.com:21/", "ftp://example.com"},
 	{"IPv4", "http://212.96.82.21/", "http://212.96.82.21"},
 	{"http with its port", "http://example.com:80/", "http://example.com"},
 	{"another port", "http://example.com:8181/", "http://example.com:8181"},
 	{"https with its port", "https://example.com:443/", "https://example.com"},
-	{"https, another port", "https://example.com:444/", "https://example.com:444"},
 	// Ports of the other scheme.
 	{"http on 443", "http://example.com:443/", "http://example.com:443"},
 	{"https on 80", "https://example.com:80/", "https://example.com:80"},
@@ -48,9 +38,7 @@ var siteOf = []struct{ name, url, origin string }{
 	{"other port with zeros", "http://example.com:08181/", "http://example.com:8181"},
 	{"empty port", "http://example.com:/", "http://example.com"},
 	{"port 0", "http://example.com:0/", ""},
-	{"port 00", "http://example.com:00/", ""},
 	{"port too large", "http://example.com:65536/", ""},
-	{"port much too large", "http://example.com:184467440737095516160080/", ""},
 	{"largest port", "http://example.com:65535/", "http://example.com:65535"},
 	{"userinfo", "http://user:pw@example.com/", "http://example.com"},
 	{"two at-signs", "http://a@b@example.com/", "http://example.com"},
@@ -63,7 +51,6 @@ var siteOf = []struct{ name, url, origin string }{
 	{"only a dot", "http://./", ""},
 	// Names that the web uses and IDNA's lookup profile refuses.
 	{"underscore", "http://ex_ample.com/", "http://ex_ample.com"},
-	{"leading underscore", "http://_sip.example.com/", "http://_sip.example.com"},
 	{"underscore in upper case", "http://EX_ample.com/", "http://ex_ample.com"},
 	{"three hyphens", "http://r3---sn-x.example.com/", "http://r3---sn-x.example.com"},
 	{"leading hyphen", "http://-a.example.com/", "http://-a.example.com"},
@@ -77,7 +64,6 @@ var siteOf = []struct{ name, url, origin string }{
 	{"only a soft hyphen", "http://\u00ad/", ""},
 	// Addresses.
 	{"IPv6", "http://[2001:DB8::1]/", "http://[2001:db8::1]"},
-	{"IPv6 in full, own port", "http://[2001:db8:0:0:0:0:0:1]:80/", "http://[2001:db8::1]"},
 	{"IPv6, another port", "https://[2001:db8::1]:8443/", "https://[2001:db8::1]:8443"},
 	{"IPv4-mapped", "http://[::ffff:192.0.2.1]/", "http://[::ffff:192.0.2.1]"},
 	{"IPv4-mapped in hexadecimal", "http://[::ffff:c000:201]/", "http://[::ffff:192.0.2.1]"},
@@ -89,7 +75,6 @@ var siteOf = []struct{ name, url, origin string }{
 	{"IPv4 with trailing dot", "http://192.0.2.1./", "http://192.0.2.1"},
 	{"IPv4 short", "http://127.1/", ""},
 	{"IPv4 hexadecimal", "http://0x7f.0.0.1/", ""},
-	{"IPv4 one number", "http://2130706433/", ""},
 	{"IPv4 octal", "http://0177.0.0.1/", ""},
 	{"IPv4 hexadecimal at the end", "http://127.0.0.0x1/", ""},
 	{"IPv4 with an empty hexadecimal", "http://127.0.0.0x/", ""},
@@ -112,12 +97,9 @@ var siteOf = []struct{ name, url, origin string }{
 	{"name of many code points", "http://" + strings.Repeat("ä", 5000) + "/", ""},
 	// What is no origin.
 	{"no host", "http:///x", ""},
-	{"no host but a port", "http://:80/x", ""},
 	{"opaque", "http:example.com/x", ""},
 	{"mailto", "mailto:someone@example.com", ""},
 	{"no scheme", "//host/x", ""},
-	{"path only", "/x", ""},
-	{"empty", "", ""},
 	{"another scheme", "gopher://example.com/", ""},
 }
 
@@ -139,32 +121,6 @@ func TestOriginOf(t *testing.T) {
 				t.Errorf("OriginOf(%q): error %.80q of %d bytes", c.url, err, len(err.Error()))
 			}
 		})
-	}
-}
-
-func TestOriginIsAMapKey(t *testing.T) {
-	distinct := map[fetch.Origin]string{}
-	for _, c := range siteOf {
-		if c.origin == "" {
-			continue
-		}
-		o := originOf(t, c.url)
-		if s, seen := distinct[o]; seen && s != c.origin {
-			t.Errorf("%s and %s are one key", s, c.origin)
-		}
-		distinct[o] = c.origin
-		if o.Clone() != o {
-			t.Errorf("%s does not equal its Clone", o)
-		}
-	}
-	want := map[string]bool{}
-	for _, c := range siteOf {
-		if c.origin != "" {
-			want[c.origin] = true
-		}
-	}
-	if len(distinct) != len(want) {
-		t.Errorf("got %d keys, want %d", len(distinct), len(want))
 	}
 }
 
@@ -316,45 +272,9 @@ func TestAnOriginIsReadFromItsText(t *testing.T) {
 	}
 }
 
-func TestOriginsAreTextInJSON(t *testing.T) {
-	at := map[fetch.Origin][]fetch.Origin{originOf(t, "https://Example.com/x"): {originOf(t, "http://a.test:8080"), {}}}
-	text, err := json.Marshal(at)
-	if want := `{"https://example.com":["http://a.test:8080",""]}`; err != nil || string(text) != want {
-		t.Fatalf("got %s, %v, want %s", text, err, want)
-	}
-	var again map[fetch.Origin][]fetch.Origin
-	if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, at) {
-		t.Errorf("got %v, %v, want %v", again, err, at)
-	}
-}
-
 func unmarshal(text string) (o fetch.Origin, err error) {
 	err = o.UnmarshalText([]byte(text))
 	return o, err
-}
-
-func BenchmarkOriginOf(b *testing.B) {
-	for _, raw := range []string{
-		"https://example.com/a/b?c=d",
-		"https://www.some-longer-name.example.com/a/b",
-		"http://example.com:8080/",
-		"http://127.0.0.1:8080/",
-		"http://EXAMPLE.com:80/",
-		"http://www.müller.eu/",
-	} {
-		u, err := url.Parse(raw)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run(u.Host, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := fetch.OriginOf(u); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }
 
 func originOf(t testing.TB, raw string) fetch.Origin {
