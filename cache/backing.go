@@ -85,7 +85,7 @@ func (b *backing) read(ctx context.Context, key string) (rec *record, body []byt
 			return nil, nil, err
 		}
 	}
-	if m := b.owes(key); m.received.After(rec.received()) {
+	if m := b.owes(key); m.Received.After(rec.received()) {
 		return m.record(key), nil, nil
 	}
 	return rec, body, nil
@@ -157,11 +157,6 @@ func (p *part) call(ctx context.Context, limit time.Duration, f func(context.Con
 }
 
 func (p *part) enter(ctx context.Context, limit time.Duration) bool {
-	select {
-	case p.places <- struct{}{}:
-		return true
-	default:
-	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	select {

@@ -1,32 +1,29 @@
-// Package cache keeps the robots.txt result of each origin and decides how long it
-// holds (RFC 9309 §2.4, RFC 9111).
+// Package cache keeps the robots.txt result of each origin and decides how long it holds (RFC 9309 §2.4, RFC 9111).
 //
-// A result is fresh for the lifetime that its header states, within bounds. From then on it holds
-// only until the next one is fetched. One fetch runs per origin, however many callers wait. It
-// belongs to none of them: a caller that gives up fails no other. While an origin is unreachable,
-// its last good copy goes on to hold (see [Outage]), and the origin is asked again after 30
-// seconds, then less and less often. The same holds after an answer whose status is of the moment
-// (see [Cache]).
+// A result is fresh for the lifetime that its header states, within bounds. From then on it holds only until the next
+// one is fetched. One fetch runs per origin, however many callers wait. It belongs to none of them: a caller that gives
+// up fails no other. While an origin is unreachable, its last good copy goes on to hold (see [Outage]), and the origin
+// is asked again after 30 seconds, then less and less often. The same holds after an answer whose status is of the
+// moment (see [Cache]).
 //
-// Results in use are fetched again behind their callers, before they expire: no caller waits for that.
-// Each origin has its own moment for it, a little earlier or later, and so they do not expire together.
+// Results in use are fetched again behind their callers, before they expire: no caller waits for that. Each origin has
+// its own moment for it, a little earlier or later, and so they do not expire together.
 //
 // What is kept is kept for an origin and its reader (see Source.Reader): no crawler is answered with what another one
 // was told. Two crawlers over one Cache read each file once each.
 //
-// Behind the memory there can be a Store, for a restart that starts warm or for several processes.
-// "There is no copy" and "it is not known whether there is one" are two things: after a Store that failed, was late or
-// gave a damaged value, a status of the moment permits nothing, and the Store is asked again within
-// five seconds. Rules with no-store leave a mark there, without the file. Writes happen in the background. Rules that
-// could not be written are owed to the Store as a mark, once it takes values again or at Close. A Store that fails is
-// bypassed until it recovers.
+// Behind the memory there can be a Store, for a restart that starts warm or for several processes. "There is no copy"
+// and "it is not known whether there is one" are two things: after a Store that failed, was late or gave a damaged
+// value, a status of the moment permits nothing, and the Store is asked again within five seconds. Rules with no-store
+// leave a mark there, without the file. Writes happen in the background. Rules that could not be written are owed to
+// the Store as a mark, once it takes values again or at Close. A Store that fails is bypassed until it recovers.
 //
-// Processes that share a Store with locks, such as that of package redisstore, fetch each
-// robots.txt once for all of them. While another process fetches, a miss may wait up to 15
-// seconds for its result. A program that can write the Store can write rules.
+// Processes that share a Store with locks, such as that of package redisstore, fetch each robots.txt once for all of
+// them. While another process fetches, a miss may wait up to 15 seconds for its result. A program that can write the
+// Store can write rules.
 //
-// This package knows no product tokens and matches no rules: what goes in and comes out is a
-// fetch.Result, without its file unless the Cache has KeepBody. A Cache is safe for concurrent use.
+// This package knows no product tokens and matches no rules: what goes in and comes out is a fetch.Result, without its
+// file unless the Cache has KeepBody. A Cache is safe for concurrent use.
 package cache
 
 import (
@@ -42,50 +39,48 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// Cache keeps results in memory and, if it has a Store, behind it. The zero value is ready
-// to use. Fields must not be changed once Get has been called. Make one for the life of the program:
-// one that is made for a request has nothing to remember.
+// Cache keeps results in memory and, if it has a Store, behind it. The zero value is ready to use. Fields must not be
+// changed once Get has been called. Make one for the life of the program: one that is made for a request has nothing to
+// remember.
 //
-// Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the dialect
-// reads it as unavailable. They say nothing about the file, so a good copy stays in use, as in an
-// outage. Without a copy, or if Outage is Strict, such a status has its usual effect for its
-// Retry-After, at most 24 hours. If it states none, the effect lasts 5 minutes, doubling to an hour.
-// It never lasts less than MinTTL, and no Store gets it.
+// Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the dialect reads it as
+// unavailable. They say nothing about the file, so a good copy stays in use, as in an outage. Without a copy, or if
+// Outage is Strict, such a status has its usual effect for its Retry-After, at most 24 hours. If it states none, the
+// effect lasts 5 minutes, doubling to an hour. It never lasts less than MinTTL, and no Store gets it.
 type Cache struct {
 	// MaxOrigins bounds the number of origins in memory; one counts for each reader and dialect. The one that has not
 	// been asked for the longest gives way. If zero, 50,000. If negative, there is none.
 	MaxOrigins int
 
-	// MaxBytes bounds the memory that they take, by an estimate within 20 % of the heap. A result that would
-	// not fit by itself is not kept. If zero, 64 MiB. If negative, there is none.
+	// MaxBytes bounds the memory that they take, by an estimate within 20 % of the heap. A result that would not fit by
+	// itself is not kept. If zero, 64 MiB. If negative, there is none.
 	MaxBytes int64
 
-	// MinTTL is the shortest time a result holds, whatever its header says. Without it, some
-	// robots.txt would be fetched for every request. If zero, 1 minute. If negative, there is
-	// none.
+	// MinTTL is the shortest time a result holds, whatever its header says. Without it, some robots.txt would be
+	// fetched for every request. If zero, 1 minute. If negative, there is none.
 	MinTTL time.Duration
 
-	// MaxTTL is the longest time a result holds while the origin can be reached, but for a status of the
-	// moment. A 401 or 403 holds for an hour at most. If zero, 24 hours, the most that RFC 9309 §2.4
-	// recommends. If negative, there is none.
+	// MaxTTL is the longest time a result holds while the origin can be reached, but for a status of the moment. A 401
+	// or 403 holds for an hour at most. If zero, 24 hours, the most that RFC 9309 §2.4 recommends. If negative, there
+	// is none.
 	MaxTTL time.Duration
 
-	// MinRetry is the time between a failure and the next attempt to fetch. It doubles with each
-	// further failure, up to an hour, or to MinRetry if that is longer, ± 20 %. A longer
-	// Retry-After is honoured up to 24 hours. If zero, 30 seconds. If negative, there is none.
+	// MinRetry is the time between a failure and the next attempt to fetch. It doubles with each further failure, up to
+	// an hour, or to MinRetry if that is longer, ± 20 %. A longer Retry-After is honoured up to 24 hours. If zero, 30
+	// seconds. If negative, there is none.
 	MinRetry time.Duration
 
 	// Outage says what holds while an origin is unreachable. If zero, LastGood.
 	Outage Outage
 
-	// NoRefresh switches off all fetches that no caller waits for: those after 80 % of the
-	// lifetime, those in an origin's stale-while-revalidate window (RFC 5861 §3), and
-	// retries in an outage that is bridged by a copy. If false, they go on behind the callers.
+	// NoRefresh switches off all fetches that no caller waits for: those after 80 % of the lifetime, those in an
+	// origin's stale-while-revalidate window (RFC 5861 §3), and retries in an outage that is bridged by a copy. If
+	// false, they go on behind the callers.
 	NoRefresh bool
 
-	// KeepBody keeps each file with its rules, for programs that show it or read it in another dialect:
-	// a Result has its Body then, after a 304 too, and Content-Type and Retry-After in its Header.
-	// MaxBytes counts both. If false, memory has rules alone, which take far less than with their file.
+	// KeepBody keeps each file with its rules, for programs that show it or read it in another dialect: a Result has
+	// its Body then, after a 304 too, and Content-Type and Retry-After in its Header. MaxBytes counts both. If false,
+	// memory has rules alone, which take far less than with their file.
 	//
 	// A Store gets the file in either case, and these two fields with KeepBody only.
 	KeepBody bool
@@ -98,8 +93,7 @@ type Cache struct {
 	// 2 seconds: a machine that is busy must not make a crawler ask a site twice. If negative, there is none.
 	StoreTimeout time.Duration
 
-	// Logger is told when a Store fails and when it works again. Stats counts the failures.
-	// If nil, slog.Default.
+	// Logger is told when a Store fails and when it works again. Stats counts the failures. If nil, slog.Default.
 	Logger *slog.Logger
 
 	once    sync.Once // sets up what follows
@@ -121,24 +115,24 @@ type Cache struct {
 // ErrClosed is what Get returns after Close.
 var ErrClosed = errors.New("cache: Get after Close")
 
-// Get returns the result that holds for the origin o, from memory, from the Store, or from
-// src, and until when it does. An origin that has failed is asked again then, unless a copy still holds for longer. If
-// that time has passed, the result is for this call only.
+// Get returns the result that holds for the origin o, from memory, from the Store, or from src, and until when it does.
+// An origin that has failed is asked again then, unless a copy still holds for longer. If that time has passed, the
+// result is for this call only.
 //
 // It waits no longer than ctx. The error is ctx.Err(), ErrClosed, or that of Load. After an error of Load the last copy
-// is returned without one, if it would serve in an outage; Load is called again five seconds later. What
-// goes wrong with the origin is a Result with Err set.
+// is returned without one, if it would serve in an outage; Load is called again five seconds later. What goes wrong
+// with the origin is a Result with Err set.
 //
-// With LastGood, if the last copy would serve in an outage, Get waits 3 seconds at most for a newer
-// one, even if the copy says must-revalidate. Then it returns the copy. The Load goes on,
-// and until it is done all callers get the copy at once.
+// With LastGood, if the last copy would serve in an outage, Get waits 3 seconds at most for a newer one, even if the
+// copy says must-revalidate. Then it returns the copy. The Load goes on, and until it is done all callers get the copy
+// at once.
 //
 // With a ctx that has ended, Get returns what holds at present. If there is nothing that may be used before it is
 // fetched, Get starts that, and returns ctx.Err().
 //
-// The Result is shared and must not be modified. Unless KeepBody is set, its Body is nil, and its
-// Header has only the fields that this package needs (validators, dates, Cache-Control, Vary). Its Err has the text of
-// the original error but wraps nothing.
+// The Result is shared and must not be modified. Unless KeepBody is set, its Body is nil, and its Header has only the
+// fields that this package needs (validators, dates, Cache-Control, Vary). Its Err has the text of the original error
+// but wraps nothing.
 func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (r *fetch.Result, until time.Time, err error) {
 	c.once.Do(c.init)
 	k, passed := key{o, src.Reader, src.Dialect}, time.Since(c.start)
@@ -266,36 +260,24 @@ func orDefault[T int | int64 | time.Duration](v, zero, none T) T {
 
 // Close is Shutdown for five seconds at most, with its error.
 func (c *Cache) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout) // as long as one Put
 	defer cancel()
 	return c.Shutdown(ctx)
 }
 
-// closeTimeout is what a Store has to take what it has not yet got: as long as one Put.
-const closeTimeout = 5 * time.Second
-
 // Shutdown ends all fetches, forgets everything in memory, and makes Get return ErrClosed. It waits for each Load to
-// end and for what is being written, and writes the marks that the Store is owed. If the Store then has all
-// of them and is an io.Closer, Shutdown closes it. It waits no longer than ctx for all but that.
+// end and for what is being written, and writes the marks that the Store is owed. If the Store then has all of them and
+// is an io.Closer, Shutdown closes it. It waits no longer than ctx for all but that and another Shutdown.
 //
-// The error says what is left: a Load that still runs, or marks that the Store did not take. Shutdown may then be called
-// again, and goes on with what is left. What is left after the last call is lost. If Shutdown
-// returns nil, no call of a Load or of the Store is under way.
+// The error says what is left: a Load that still runs, or marks that the Store did not take. Shutdown may then be
+// called again, and goes on with what is left. What is left after the last call is lost. If Shutdown returns nil, no
+// call of a Load or of the Store is under way.
 //
-// A Cache without a Store need not be closed. If several Caches share a Store, only the last
-// of them may close it: hide its Close method from the others, as in
-// struct{ cache.Store; cache.Locker }{store, store}.
+// A Cache without a Store need not be closed. If several Caches share a Store, only the last of them may close it: hide
+// its Close method from the others, as in struct{ cache.Store; cache.Locker }{store, store}.
 func (c *Cache) Shutdown(ctx context.Context) error {
 	c.once.Do(c.init)
-	select {
-	case c.closing <- struct{}{}:
-	default:
-		select {
-		case c.closing <- struct{}{}:
-		case <-ctx.Done():
-			return fmt.Errorf("cache: another Shutdown is under way: %w", ctx.Err())
-		}
-	}
+	c.closing <- struct{}{}
 	defer func() { <-c.closing }()
 	c.mu.Lock()
 	c.end()

@@ -8,8 +8,8 @@ import (
 	"github.com/pquerna/cachecontrol/cacheobject"
 )
 
-// maxFieldBytes bounds the Cache-Control that is read: the parser's cost grows with
-// the square of a hostile one, and net/http delivers megabytes.
+// maxFieldBytes bounds the Cache-Control that is read: the parser's cost grows with the square of a hostile one, and
+// net/http delivers megabytes.
 const maxFieldBytes = 8 << 10
 
 // freshness is what one answer says about its own reuse (RFC 9111 §4.2, RFC 5861).
@@ -25,10 +25,10 @@ type freshness struct {
 	redirectStale time.Duration // lifetime and stale-while-revalidate
 }
 
-// readCacheControl reads as a private cache does: s-maxage, private and proxy-revalidate are
-// for others. It combines all field lines (RFC 9110 §5.2). Each directive is parsed alone,
-// because the parser makes mistakes with a whole field: an error makes it lose a no-store
-// beside it, an unquoted field list swallows its neighbours, and the last of two max-age counts.
+// readCacheControl reads as a private cache does: s-maxage, private and proxy-revalidate are for others. It combines
+// all field lines (RFC 9110 §5.2). Each directive is parsed alone, because the parser makes mistakes with a whole
+// field: an error makes it lose a no-store beside it, an unquoted field list swallows its neighbours, and the last of
+// two max-age counts.
 func readCacheControl(h http.Header) (f freshness) {
 	const name = "Cache-Control"
 	if all := strings.Join(h[name], ","); len(all) > maxFieldBytes {
@@ -64,9 +64,8 @@ func readCacheControl(h http.Header) (f freshness) {
 
 func seconds(d cacheobject.DeltaSeconds) time.Duration { return time.Duration(max(0, d)) * time.Second }
 
-// parseDirective reads one directive. If the parser gives up, a directive that restricts
-// counts as present, and a freshness lifetime as zero (§4.2.1: invalid freshness is stale).
-// Everything else is ignored (§5.2.3).
+// parseDirective reads one directive. If the parser gives up, a directive that restricts counts as present, and a
+// freshness lifetime as zero (§4.2.1: invalid freshness is stale). Everything else is ignored (§5.2.3).
 func parseDirective(directive string) *cacheobject.ResponseCacheDirectives {
 	d, err := cacheobject.ParseResponseCacheControl(directive)
 	if err == nil {
@@ -100,8 +99,8 @@ func directives(lines []string) (all []string) {
 	return all
 }
 
-// cutDirective cuts at the first comma outside quoted strings (RFC 9110 §5.6.4). A quote
-// that is never closed quotes nothing: it must not hide a no-store behind it.
+// cutDirective cuts at the first comma outside quoted strings (RFC 9110 §5.6.4). A quote that is never closed quotes
+// nothing: it must not hide a no-store behind it.
 func cutDirective(s string) (directive, rest string) {
 	quoted, hidden := false, -1
 	for i := 0; i < len(s); i++ {

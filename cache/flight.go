@@ -23,8 +23,8 @@ const (
 	// maxRenewals bounds the fetches that no caller waits for, so they do not delay the others.
 	maxRenewals = 32
 
-	// lockWait is how long another process may take to put a result. A caller that waits for it looks
-	// less and less often: hundreds of origins may be waited for at once.
+	// lockWait is how long another process may take to put a result. A caller that waits for it looks less and less
+	// often: hundreds of origins may be waited for at once.
 	lockWait            = 15 * time.Second
 	pollFirst, pollLast = 50 * time.Millisecond, 500 * time.Millisecond
 	lockEvery           = time.Second
@@ -34,24 +34,12 @@ const (
 type flight struct {
 	began  time.Time
 	behind bool   // nobody waited for it then
-	unlock func() // gives the Store's lock back; nil: there is none
+	unlock func() // gives the Store's lock back, if there is one
 
 	done   chan struct{} // closed once what follows is set
 	result *fetch.Result
 	until  time.Time
 	err    error
-}
-
-// release gives the lock back, if there is one.
-func (f *flight) release() { f.give()() }
-
-// give hands over what gives the lock back.
-func (f *flight) give() (unlock func()) {
-	if unlock = f.unlock; unlock == nil {
-		return func() {}
-	}
-	f.unlock = nil
-	return unlock
 }
 
 // fly returns the flight for k, and starts one if there is none. s is what memory has; nil: nothing. c.mu is held.
@@ -61,13 +49,13 @@ func (c *Cache) fly(k key, s *state, now time.Time, src *Source, behind bool) *f
 		return f
 	}
 	k.Origin = k.Origin.Clone() // it may be part of a caller's URL
-	f = &flight{began: now, behind: behind, done: make(chan struct{})}
+	f = &flight{began: now, behind: behind, unlock: func() {}, done: make(chan struct{})}
 	c.flights[k] = f
 	if behind {
 		c.renewals++
 	}
 	c.running.Go(func() {
-		defer f.release()
+		defer func() { f.unlock() }()
 		defer c.land(k, f)
 		defer func() {
 			// A stranger's bytes have got that far. What they did is a failure with a pause, like any other.
@@ -139,8 +127,8 @@ func (c *Cache) bridge(k key, while time.Duration) (*fetch.Result, time.Time) {
 func (c *Cache) find(k key, f *flight, s *state, src *Source) (*fetch.Result, time.Time, error) {
 	var st stored
 	if c.backing != nil {
-		// Another process may know what this one does not, or know it better. So the Store is asked
-		// before every fetch, and memory is only a copy of some of it.
+		// Another process may know what this one does not, or know it better. So the Store is asked before every fetch,
+		// and memory is only a copy of some of it.
 		st = c.consult(k, f, s)
 		if s = st.state; st.enough {
 			r, until := c.publish(k, s, st.at)
@@ -175,8 +163,8 @@ func (c *Cache) unasked(k key, err error) (*fetch.Result, time.Time, error) {
 	return nil, time.Time{}, err
 }
 
-// validator returns the answer that Load may validate, or nil. With a Store, that has its file: a 304 gives it back to be
-// stored again. Without, it may have the rules alone.
+// validator returns the answer that Load may validate, or nil. With a Store, that has its file: a 304 gives it back to
+// be stored again. Without, it may have the rules alone.
 func (c *Cache) validator(s *state, st stored) *fetch.Result {
 	if st.file != nil {
 		return st.file
@@ -187,8 +175,8 @@ func (c *Cache) validator(s *state, st stored) *fetch.Result {
 	return nil
 }
 
-// arrived is the state after a result. Where a failure meets a Store that cannot say whether there are rules, or
-// that has a mark of some, it permits nothing.
+// arrived is the state after a result. Where a failure meets a Store that cannot say whether there are rules, or that
+// has a mark of some, it permits nothing.
 func (c *Cache) arrived(s *state, r *fetch.Result, st stored, now time.Time) *state {
 	t := &c.terms
 	if !failed(r) {
@@ -223,8 +211,8 @@ type stored struct {
 // doubt reports whether there may be rules that are not known.
 func (st *stored) doubt() bool { return st.unknown || st.at.Before(st.rules) }
 
-// consult asks the Store, and takes its lock for a fetch. If another process is fetching, it
-// has lockWait to put a result; if it dies, its lock lapses.
+// consult asks the Store, and takes its lock for a fetch. If another process is fetching, it has lockWait to put a
+// result; if it dies, its lock lapses.
 func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 	wait, nextLock, end := pollFirst, time.Time{}, f.began.Add(lockWait)
 	for {
@@ -233,11 +221,12 @@ func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 			return st
 		}
 		if s = st.state; !st.at.Before(nextLock) {
-			if f.unlock, err = c.backing.lock(c.ctx, k.stored()); err != nil {
-				return st
-			}
-			if f.unlock != nil {
+			unlock, err := c.backing.lock(c.ctx, k.stored())
+			if unlock != nil {
+				f.unlock = unlock
 				st, _ = c.compare(k, s) // its last holder may have put a result since
+			}
+			if unlock != nil || err != nil {
 				return st
 			}
 			nextLock = st.at.Add(lockEvery)
@@ -256,8 +245,7 @@ func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 	}
 }
 
-// compare reads the Store and takes what is newer there. An error means that the Store could
-// not be read.
+// compare reads the Store and takes what is newer there. An error means that the Store could not be read.
 func (c *Cache) compare(k key, known *state) (st stored, err error) {
 	s, name := known, k.stored()
 	rec, body, err := c.backing.read(c.ctx, name)
@@ -266,7 +254,7 @@ func (c *Cache) compare(k key, known *state) (st stored, err error) {
 	if rec != nil && !rec.usable(st.at) {
 		rec, st.unknown = nil, true
 	}
-	if rec != nil && rec.Mark != nil {
+	if rec != nil && rec.Mark != nil && !s.replaces(rec.Mark) {
 		st.rules = rec.Mark.Until
 	}
 	if rec != nil && rec.adds(s) {
@@ -318,14 +306,16 @@ func (c *Cache) keep(k key, f *flight, n *state, r *fetch.Result, st stored, now
 		if !st.holds {
 			return
 		}
-	case st.rules.After(m.until.Add(-24 * time.Hour)): // it has a mark that does for another day
+	case st.rules.After(m.Until.Add(-24 * time.Hour)): // it has a mark that does for another day
 		c.backing.owe(name, mark{})
 		return
 	}
 	if data == nil {
 		data, _ = m.record(name).encode(nil) // times and a key: no error
 	}
-	c.backing.put(name, data, n.retention(now), o, f.give())
+	unlock := f.unlock
+	f.unlock = func() {}
+	c.backing.put(name, data, n.retention(now), o, unlock)
 }
 
 // fileOf is the file of the answer in n, as far as it is at hand, after r has arrived.

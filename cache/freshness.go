@@ -41,9 +41,9 @@ func Lifetime(r *fetch.Result) (d time.Duration, source string) {
 	return d, f.source
 }
 
-// readChain reads an answer and the redirects that led to it. The answer may be reused as long
-// as each redirect that states a lifetime. A redirect that states none does not count, or the
-// default lifetime would apply to every redirected file.
+// readChain reads an answer and the redirects that led to it. The answer may be reused as long as each redirect that
+// states a lifetime. A redirect that states none does not count, or the default lifetime would apply to every
+// redirected file.
 func readChain(r *fetch.Result, received time.Time) freshness {
 	f := readFreshness(r.Header, received)
 	f.redirect, f.redirectStale = maxDelta*time.Second, maxDelta*time.Second
@@ -60,9 +60,8 @@ func readChain(r *fetch.Result, received time.Time) freshness {
 	return f
 }
 
-// readFreshness reads the header of an answer received at a time. The request time is
-// not known, so the response delay of §4.2.3 counts as zero. Dates have whole seconds: with more,
-// the answer would seem older than it is.
+// readFreshness reads the header of an answer received at a time. The request time is not known, so the response delay
+// of §4.2.3 counts as zero. Dates have whole seconds: with more, the answer would seem older than it is.
 func readFreshness(h http.Header, received time.Time) freshness {
 	received = received.Truncate(time.Second)
 	f := readCacheControl(h)
@@ -92,10 +91,9 @@ func dateOf(h http.Header, received time.Time) time.Time {
 	return received
 }
 
-// parseDate reads an HTTP-date in its three formats (RFC 9110 §5.6.7) as a cache has to
-// (RFC 9111 §4.2): in upper or lower case, and in GMT only. Package time lets more pass, such
-// as an hour of one digit. So the date is compared with how it would be written, except for
-// the name of the day, which says nothing.
+// parseDate reads an HTTP-date in its three formats (RFC 9110 §5.6.7) as a cache has to (RFC 9111 §4.2): in upper or
+// lower case, and in GMT only. Package time lets more pass, such as an hour of one digit. So the date is compared with
+// how it would be written, except for the name of the day, which says nothing.
 func parseDate(s string) (time.Time, bool) {
 	_, date, _ := strings.Cut(s, " ")
 	for _, layout := range [...]string{http.TimeFormat, "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC} {
@@ -110,8 +108,8 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// refused reports whether r has a status with which firewalls answer crawlers that they do
-// not like. Such answers come and go, so they hold for an hour at most.
+// refused reports whether r has a status with which firewalls answer crawlers that they do not like. Such answers come
+// and go, so they hold for an hour at most.
 func refused(r *fetch.Result) bool {
 	return r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden
 }

@@ -279,7 +279,10 @@ func (m *model) put(a *answered, f *failing, mark time.Time) {
 func TestAMonthAgainstAModel(t *testing.T) {
 	seeds, origins, lookups := 2, 20, 4000
 	if tier.AtGate() {
-		seeds, origins, lookups = 25, 80, 12_000
+		seeds, origins, lookups = 4, 80, 12_000
+	}
+	if tier.AtNight() {
+		seeds = 25
 	}
 	for seed := range seeds {
 		for outage := range cache.GoogleLadder + 1 {

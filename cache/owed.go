@@ -15,9 +15,10 @@ const (
 
 // mark says that an origin had rules, when they came and until when they were to be kept. It stands for rules that a
 // Store may not have (no-store), that are too long for it, or that it did not take: a status of the moment does not
-// permit what they forbid. The zero mark is none.
+// permit what they forbid. The zero mark is none; one that has ended says that what was there before is no more.
 type mark struct {
-	received, until time.Time
+	Received time.Time `json:"received"`
+	Until    time.Time `json:"rules_until"`
 }
 
 // debts are the marks that a Store is owed: what it has may be older than the rules that it did not take.
@@ -122,12 +123,12 @@ func (b *backing) payOne(ctx context.Context, key string, m mark) error {
 	if err != nil && !errors.Is(err, ErrMiss) {
 		return err
 	}
-	if rec, _, err := decodeRecord(key, data); err == nil && !m.received.After(rec.received()) {
+	if rec, _, err := decodeRecord(key, data); err == nil && !m.Received.After(rec.received()) {
 		return nil
 	}
 	data, err = m.record(key).encode(nil)
 	if err != nil {
 		return err
 	}
-	return b.store.Put(ctx, key, data, max(time.Until(m.until), time.Minute))
+	return b.store.Put(ctx, key, data, max(time.Until(m.Until), time.Minute))
 }

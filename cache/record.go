@@ -24,26 +24,20 @@ const (
 	recordPrefix = len(recordMagic) + 8
 )
 
-// checksum is CRC-32C. Its table is made at the first call: to a program without a Store, that
-// would be a fifth of its start.
+// checksum is CRC-32C. Its table is made at the first call: to a program without a Store, that would be a fifth of its
+// start.
 func checksum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
 // errRecord says no more, because the bytes may come from anywhere.
 var errRecord = errors.New("cache: stored value is damaged, or not of this origin and version")
 
-// record is a state in JSON. It holds times and what was received. Lifetimes and what an answer
-// means are left out: they follow from the settings and the dialect of the reader.
+// record is a state in JSON. It holds times and what was received. Lifetimes and what an answer means are left out:
+// they follow from the settings and the dialect of the reader.
 type record struct {
 	Key     string         `json:"key"` // again, for values that were mixed up
 	Answer  *answerRecord  `json:"answer,omitempty"`
 	Failure *failureRecord `json:"failure,omitempty"`
-	Mark    *markRecord    `json:"mark,omitempty"` // then there is nothing else
-}
-
-// markRecord is a mark. One that has ended stands for nothing: what was there before is no more.
-type markRecord struct {
-	Received time.Time `json:"received"`
-	Until    time.Time `json:"rules_until"`
+	Mark    *mark          `json:"mark,omitempty"` // then there is nothing else
 }
 
 type answerRecord struct {
@@ -95,9 +89,7 @@ func encodeState(key string, s *state, file []byte) ([]byte, error) {
 	return rec.encode(file)
 }
 
-func (m mark) record(key string) *record {
-	return &record{Key: key, Mark: &markRecord{Received: m.received, Until: m.until}}
-}
+func (m mark) record(key string) *record { return &record{Key: key, Mark: &m} }
 
 func (rec *record) encode(body []byte) ([]byte, error) {
 	meta, err := json.Marshal(rec)
@@ -165,8 +157,8 @@ func (rec *record) usable(now time.Time) bool {
 	latest := now.Add(clockSlack)
 	a, f := rec.Answer, rec.Failure
 	if a != nil && f != nil && f.Received.After(latest) {
-		// Stamped by another clock than the answer: a process whose clock is fast met an
-		// outage. That takes nothing away from the copy.
+		// Stamped by another clock than the answer: a process whose clock is fast met an outage. That takes nothing
+		// away from the copy.
 		rec.Failure, f = nil, nil
 	}
 	// Else its periods cannot be measured, unless it is this clock that is wrong.
@@ -178,10 +170,9 @@ func (rec *record) isFileOf(s *state) bool {
 	return rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) && rec.Answer.File
 }
 
-// state reads the record in a dialect, under the settings of this cache. Lifetimes are worked
-// out from the header, within the bounds of the cache. So neither they nor the policy can be
-// forged to say more than a server could. s is nil if nothing can be read. whole reports
-// whether the answer could be read, if there is one.
+// state reads the record in a dialect, under the settings of this cache. Lifetimes are worked out from the header,
+// within the bounds of the cache. So neither they nor the policy can be forged to say more than a server could. s is
+// nil if nothing can be read. whole reports whether the answer could be read, if there is one.
 func (rec *record) state(t *terms, body []byte, d policy.Dialect) (s *state, whole bool) {
 	s, whole = &state{}, true
 	if a := rec.Answer; a != nil {
@@ -198,8 +189,7 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect) (s *state, who
 		}
 	}
 	if f := rec.Failure; f != nil {
-		// This dialect may take the failure for none, or for one of the moment. It would not
-		// have stored either.
+		// This dialect may take the failure for none, or for one of the moment. It would not have stored either.
 		r := read(fetch.Result{StatusCode: f.Status, Time: f.Received, Err: &fetch.Failure{Text: f.Error, Cause: f.Cause}}, d)
 		if r.Err != nil {
 			s.failure = t.trim(r)

@@ -7,22 +7,20 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// Source is where results come from, and who reads them. It must not be changed once it
-// was given to Get.
+// Source is where results come from, and who reads them. It must not be changed once it was given to Get.
 type Source struct {
-	// Reader names who reads, and what else makes the answers to it differ, as (*fetch.Fetcher).Reader
-	// does: "examplebot signed". Sources of different Readers share neither results, in memory or in a
-	// Store, nor fetches. It should have no control characters. If empty, it is a reader without a name.
+	// Reader names who reads, and what else makes the answers to it differ, as (*fetch.Fetcher).Reader does:
+	// "examplebot signed". Sources of different Readers share neither results, in memory or in a Store, nor fetches. It
+	// should have no control characters. If empty, it is a reader without a name.
 	Reader string
 
-	// Dialect is how answers are read, those in a Store included. Each dialect has its own
-	// results in memory. If zero, policy.RFC9309.
+	// Dialect is how answers are read, those in a Store included. Each dialect has its own results in memory. If zero,
+	// policy.RFC9309.
 	Dialect policy.Dialect
 
-	// Load fetches the robots.txt of an origin, as (*fetch.Fetcher).Fetch does: the last
-	// argument is an earlier Result to validate, or nil. It runs with a context of its own,
-	// which ends after two minutes, and with Close. An error means that the site was not asked: those who
-	// wait get it, and nothing is kept.
+	// Load fetches the robots.txt of an origin, as (*fetch.Fetcher).Fetch does: the last argument is an earlier Result
+	// to validate, or nil. It runs with a context of its own, which ends after two minutes, and with Close. An error
+	// means that the site was not asked: those who wait get it, and nothing is kept.
 	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 }
 

@@ -9,12 +9,10 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// state is all that is known about one origin: its latest answer, and the outage it is
-// in, if any. A state is immutable. The functions in this file have no side effects:
-// the time comes in as an argument, and chance from terms.
+// state is all that is known about one origin: its latest answer, and the outage it is in, if any. A state is
+// immutable. The functions in this file have no side effects: the time comes in as an argument, and chance from terms.
 //
-// All periods count from one of three moments: at, failed and since. Either clock can end
-// them, see elapsed.
+// All periods count from one of three moments: at, failed and since. Either clock can end them, see elapsed.
 type state struct {
 	answered
 	outage
@@ -68,14 +66,13 @@ func (s *state) age(now time.Time) time.Duration {
 	return most
 }
 
-// answeredWith is the state after an answer other than unreachable. The past does not
-// matter: rules replace rules, and a 404 drops them (RFC 9309 §2.3.1.3).
+// answeredWith is the state after an answer other than unreachable. The past does not matter: rules replace rules, and
+// a 404 drops them (RFC 9309 §2.3.1.3).
 func (t *terms) answeredWith(r *fetch.Result, at time.Time) *state {
 	f := readChain(r, at)
 	s := &state{answered: answered{answer: r, at: at, volatile: f.noStore}}
-	// The floor comes last: a max-age=0, an Age above max-age or a date in the past would
-	// otherwise mean one fetch for every request. The spread keeps origins first met together from
-	// expiring together.
+	// The floor comes last: a max-age=0, an Age above max-age or a date in the past would otherwise mean one fetch for
+	// every request. The spread keeps origins first met together from expiring together.
 	s.lifetime = max(t.minTTL, time.Duration(float64(t.stated(r, f))*t.draw(0.9, 1)))
 	s.ahead, s.revising, s.kept = s.lifetime, s.lifetime, s.lifetime
 	if !t.noRefresh {
@@ -84,8 +81,8 @@ func (t *terms) answeredWith(r *fetch.Result, at time.Time) *state {
 			s.revising = max(s.lifetime, min(t.stated(r, f)+f.whileRevalidate, f.redirectStale, t.longest(r)))
 		}
 	}
-	// Only a copy of a file outlives its freshness (RFC 9309 §2.4). That there was
-	// none is no copy, and would turn an outage into permission.
+	// Only a copy of a file outlives its freshness (RFC 9309 §2.4). That there was none is no copy, and would turn an
+	// outage into permission.
 	if isRules(r) {
 		s.kept += t.maxStale
 	}
@@ -109,8 +106,8 @@ func (t *terms) longest(r *fetch.Result) time.Duration {
 	return t.maxTTL
 }
 
-// failed reports whether r says nothing about the file: it is unreachable, or of the moment.
-// Such a result displaces no answer, neither in memory nor in a Store.
+// failed reports whether r says nothing about the file: it is unreachable, or of the moment. Such a result displaces no
+// answer, neither in memory nor in a Store.
 func failed(r *fetch.Result) bool { return r.Err != nil || r.OfTheMoment() }
 
 // failedWith is the state after a failed result: the answer before it stays.
@@ -149,8 +146,13 @@ func (s *state) mark() mark {
 	return mark{s.at.Round(0), s.at.Round(0).Add(s.kept)}
 }
 
-// withheld is a state that ends in a failure, where it is not known whether there is a copy: "there is no copy" and "not
-// known whether there is one" are two things. Nothing is permitted, and the next caller asks the Store again, long
+// replaces reports whether the site has had no rules since it had those of a mark.
+func (s *state) replaces(m *mark) bool {
+	return s != nil && s.answer != nil && !isRules(s.answer) && !m.Received.After(s.at.Round(0))
+}
+
+// withheld is a state that ends in a failure, where it is not known whether there is a copy: "there is no copy" and
+// "not known whether there is one" are two things. Nothing is permitted, and the next caller asks the Store again, long
 // before the site.
 func (s *state) withheld(again time.Duration) *state {
 	n := *s
@@ -179,10 +181,9 @@ func (s *state) reviewed(t *terms, doubt bool, again time.Duration, now time.Tim
 	return &n
 }
 
-// merged returns the newer answer of two states of one origin, and the newer outage if it
-// goes on after that. Neither state takes away the other's copy: of two processes in an
-// outage, one may have met it without a copy. Wall clocks are compared, because one of the
-// states comes from a Store.
+// merged returns the newer answer of two states of one origin, and the newer outage if it goes on after that. Neither
+// state takes away the other's copy: of two processes in an outage, one may have met it without a copy. Wall clocks are
+// compared, because one of the states comes from a Store.
 func (s *state) merged(other *state) *state {
 	if s == nil || other == nil {
 		return cmp.Or(s, other)
@@ -258,8 +259,8 @@ func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duratio
 	return nil, 0, awaited
 }
 
-// until is when what holds at a time may end, at the latest: with the lifetime of an answer,
-// or with the next attempt after a failure.
+// until is when what holds at a time may end, at the latest: with the lifetime of an answer, or with the next attempt
+// after a failure.
 func (t *terms) until(s *state, now time.Time) time.Time {
 	left := time.Duration(0)
 	if s.failure != nil {
@@ -284,8 +285,8 @@ func (t *terms) newest(s *state, now time.Time) *fetch.Result {
 
 // during returns what holds while the origin fails, once the answer is no longer fresh.
 //
-// A status of the moment allows everything (RFC 9309 §2.3.1.3), but that permission is not to
-// be used if the origin's own rules are known. So a copy serves then as in an outage.
+// A status of the moment allows everything (RFC 9309 §2.3.1.3), but that permission is not to be used if the origin's
+// own rules are known. So a copy serves then as in an outage.
 func (t *terms) during(s *state, now time.Time) *fetch.Result {
 	if t.outage == GoogleLadder {
 		return s.onLadder(now)
@@ -297,9 +298,8 @@ func (t *terms) during(s *state, now time.Time) *fetch.Result {
 	return s.failure
 }
 
-// onLadder is during with GoogleLadder. The ladder counts from when the outage began, however
-// old the copy was then: a copy in memory or in the Store must not give way to permission
-// before.
+// onLadder is during with GoogleLadder. The ladder counts from when the outage began, however old the copy was then: a
+// copy in memory or in the Store must not give way to permission before.
 func (s *state) onLadder(now time.Time) *fetch.Result {
 	lasted, _ := elapsed(now, s.since)
 	copied := s.answer != nil && isRules(s.answer)
@@ -314,8 +314,8 @@ func (s *state) onLadder(now time.Time) *fetch.Result {
 	return s.answer
 }
 
-// bridge returns the copy that stands in for a refresh that takes too long, or nil. It is the
-// one that would serve if the refresh failed, in an outage from its first moment on.
+// bridge returns the copy that stands in for a refresh that takes too long, or nil. It is the one that would serve if
+// the refresh failed, in an outage from its first moment on.
 func (t *terms) bridge(s *state, now time.Time) *fetch.Result {
 	if s == nil || s.answer == nil || t.outage != LastGood || s.age(now) >= s.kept {
 		return nil
@@ -323,8 +323,8 @@ func (t *terms) bridge(s *state, now time.Time) *fetch.Result {
 	return s.answer
 }
 
-// isRules reports whether r is a successful access (RFC 9309 §2.3.1.1). What a status means
-// depends on the dialect, so the policy is asked.
+// isRules reports whether r is a successful access (RFC 9309 §2.3.1.1). What a status means depends on the dialect, so
+// the policy is asked.
 func isRules(r *fetch.Result) bool {
 	return r.Err == nil && r.Policy.Reason() == 0
 }
@@ -337,8 +337,8 @@ func (s *state) validatable() *fetch.Result {
 	return s.answer
 }
 
-// retention is how long a stored state can be of use. In an outage, that is as long as the
-// length of the outage matters.
+// retention is how long a stored state can be of use. In an outage, that is as long as the length of the outage
+// matters.
 func (s *state) retention(now time.Time) time.Duration {
 	keep := time.Duration(0)
 	if s.answer != nil {
@@ -350,32 +350,29 @@ func (s *state) retention(now time.Time) time.Duration {
 	return max(keep, time.Minute)
 }
 
-// Outage is what holds for an origin that is unreachable: it answered 5xx, or not at
-// all (RFC 9309 §2.3.1.4).
+// Outage is what holds for an origin that is unreachable: it answered 5xx, or not at all (RFC 9309 §2.3.1.4).
 type Outage uint8
 
 const (
-	// LastGood uses the last copy of its rules for up to 30 days, as RFC 9309 §2.4
-	// permits. If there is a copy, no caller waits longer than 3 seconds for a newer one. If
-	// there is none, everything is disallowed.
+	// LastGood uses the last copy of its rules for up to 30 days, as RFC 9309 §2.4 permits. If there is a copy, no
+	// caller waits longer than 3 seconds for a newer one. If there is none, everything is disallowed.
 	LastGood Outage = iota
 
-	// Strict disallows everything as soon as the last result is no longer fresh: RFC
-	// 9309 §2.3.1.4 to the letter. Unless NoRefresh is set, a result also serves within the time
-	// that its site sets with stale-while-revalidate (RFC 5861 §3): that there is an outage is known
-	// only once the refresh fails.
+	// Strict disallows everything as soon as the last result is no longer fresh: RFC 9309 §2.3.1.4 to the letter.
+	// Unless NoRefresh is set, a result also serves within the time that its site sets with stale-while-revalidate (RFC
+	// 5861 §3): that there is an outage is known only once the refresh fails.
 	Strict
 
-	// GoogleLadder disallows everything for 12 hours, then uses the last copy (or, if
-	// there is none, allows everything) up to 30 days after the outage began, and then
-	// allows everything if the origin answers at all, with whatever status.
+	// GoogleLadder disallows everything for 12 hours, then uses the last copy (or, if there is none, allows everything)
+	// up to 30 days after the outage began, and then allows everything if the origin answers at all, with whatever
+	// status.
 	GoogleLadder
 )
 
-// elapsed returns the time since t by the slower and by the faster of the two clocks. The wall
-// clock jumps when it is set, and the monotonic one stands still while a machine sleeps. So
-// what ends a permission is measured by the faster, and what grants one by the slower. If t
-// is in the future, as a foreign or a turned-back clock leaves it, it counts as long ago.
+// elapsed returns the time since t by the slower and by the faster of the two clocks. The wall clock jumps when it is
+// set, and the monotonic one stands still while a machine sleeps. So what ends a permission is measured by the faster,
+// and what grants one by the slower. If t is in the future, as a foreign or a turned-back clock leaves it, it counts as
+// long ago.
 func elapsed(now, t time.Time) (least, most time.Duration) {
 	mono, wall := now.Sub(t), now.Round(0).Sub(t.Round(0))
 	if mono < -clockSlack {

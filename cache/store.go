@@ -6,51 +6,45 @@ import (
 	"time"
 )
 
-// Store is an optional second level behind the memory of a Cache: for a restart that
-// starts warm, or for several processes that share what they know. Package cachetest
-// tests an implementation.
+// Store is an optional second level behind the memory of a Cache: for a restart that starts warm, or for several
+// processes that share what they know. Package cachetest tests an implementation.
 //
-// It holds opaque bytes, at most MaxValue of them. A key is the version of the value, the
-// origin (its String) and Source.Reader, with spaces between them. So processes of two versions can share a Store, and know
-// nothing of each other's values. A key has up to some 640 bytes, and two may differ in one byte
-// only: a Store of files should name them by a hash of the whole key. A Cache verifies what it reads:
-// a value that was damaged, cut, or written under another key does no harm. But a program that can
-// write a Store can write rules.
+// It holds opaque bytes, at most MaxValue of them. A key is the version of the value, the origin (its String) and
+// Source.Reader, with spaces between them. So processes of two versions can share a Store, and know nothing of each
+// other's values. A key has up to some 640 bytes, and two may differ in one byte only: a Store of files should name
+// them by a hash of the whole key. A Cache verifies what it reads: a value that was damaged, cut, or written under
+// another key does no harm. But a program that can write a Store can write rules.
 //
-// Methods must be safe for concurrent use and end when ctx does. A Cache waits
-// for Get no longer than its StoreTimeout. Put is called behind the callers, with 5 seconds for
-// each value and at most 64 at a time. Reads, writes and locks are counted apart: after five failures in a row of one kind, a Cache
-// makes no call of that kind for five seconds.
+// Methods must be safe for concurrent use and end when ctx does. A Cache waits for Get no longer than its StoreTimeout.
+// Put is called behind the callers, with 5 seconds for each value and at most 64 at a time. Reads, writes and locks are
+// counted apart: after five failures in a row of one kind, a Cache makes no call of that kind for five seconds.
 //
 // A Store that is an io.Closer is closed with its Cache, see [Cache.Close].
 //
-// A value holds what the origin said: status, header and file. What that means is decided by
-// the Source.Dialect of its reader, so Caches of all dialects can share a Store.
+// A value holds what the origin said: status, header and file. What that means is decided by the Source.Dialect of its
+// reader, so Caches of all dialects can share a Store.
 type Store interface {
-	// Get returns what was last put under the key, or an error that wraps ErrMiss if
-	// there is nothing. The caller must not modify the bytes.
+	// Get returns what was last put under the key, or an error that wraps ErrMiss if there is nothing. The caller must
+	// not modify the bytes.
 	Get(ctx context.Context, key string) ([]byte, error)
 
-	// Put stores data under the key, replacing what was there, wholly or not at all.
-	// It must not keep data. After ttl the value may be forgotten.
+	// Put stores data under the key, replacing what was there, wholly or not at all. It must not keep data. After ttl
+	// the value may be forgotten.
 	Put(ctx context.Context, key string, data []byte, ttl time.Duration) error
 }
 
-// Locker is implemented by a Store with which several processes share their fetches. Each
-// origin is then fetched once for all of them: a process that does not get the lock waits for
-// what its holder puts.
+// Locker is implemented by a Store with which several processes share their fetches. Each origin is then fetched once
+// for all of them: a process that does not get the lock waits for what its holder puts.
 type Locker interface {
-	// Lock tries once to take the lock of the key, and reports whether it did. The
-	// lock holds until unlock is called; if the process that holds it dies, until ttl
-	// has passed. It keeps two processes from doing the same work and guards nothing
-	// else: a lock that was lost costs a fetch, never a wrong answer. A Cache calls unlock
-	// once, behind its callers and without a context: it must return within ttl.
+	// Lock tries once to take the lock of the key, and reports whether it did. The lock holds until unlock is called;
+	// if the process that holds it dies, until ttl has passed. It keeps two processes from doing the same work and
+	// guards nothing else: a lock that was lost costs a fetch, never a wrong answer. A Cache calls unlock once, behind
+	// its callers and without a context: it must return within ttl.
 	Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error)
 }
 
 // ErrMiss is returned by Store.Get, perhaps wrapped, if there is no value for the key.
 var ErrMiss = errors.New("cache: no value")
 
-// MaxValue is the most bytes that a Cache puts under one key. A longer value is not its own:
-// a Store need not read it.
+// MaxValue is the most bytes that a Cache puts under one key. A longer value is not its own: a Store need not read it.
 const MaxValue = 600 << 10

@@ -11,8 +11,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// freshFields are the header fields that freshness is made of. Cache-Control is before those that
-// may replace it.
+// freshFields are the header fields that freshness is made of. Cache-Control is before those that may replace it.
 var freshFields = []string{"Cache-Control", "Expires", "Date", "Age", "Vary"}
 
 // keptFields are all that later decisions need: with validators (RFC 9110 §8.8).
@@ -29,10 +28,9 @@ const (
 	maxCause    = 32      // and of its cause
 )
 
-// trim copies what is kept of a result in memory. The origin decides how long header
-// fields, redirects and certificates in errors are, so none may be kept as they came.
-// Strings are copied because net/http makes all fields of a header from one buffer, and a
-// Body because it may be a part of a larger one.
+// trim copies what is kept of a result in memory. The origin decides how long header fields, redirects and certificates
+// in errors are, so none may be kept as they came. Strings are copied because net/http makes all fields of a header
+// from one buffer, and a Body because it may be a part of a larger one.
 func (t *terms) trim(r *fetch.Result) *fetch.Result {
 	s := *r
 	if t.keepBody {
@@ -84,8 +82,8 @@ func trimHeader(h http.Header, names []string) http.Header {
 	return kept
 }
 
-// trimRedirects keeps what redirects say about their reuse, if they say anything. A header
-// that is longer than it need be counts as stale, like a Cache-Control that is too long.
+// trimRedirects keeps what redirects say about their reuse, if they say anything. A header that is longer than it need
+// be counts as stale, like a Cache-Control that is too long.
 func trimRedirects(headers []http.Header) (kept []http.Header) {
 	if len(headers) > maxLines {
 		return []http.Header{{"Cache-Control": {"no-store"}}} // as one of them may say
@@ -131,8 +129,8 @@ func trimStrings(all []string) []string {
 	return kept
 }
 
-// declaredAge reads the first member of the first Age line, as the most recent cache
-// on the way wrote it. Anything but digits is no age (§5.1).
+// declaredAge reads the first member of the first Age line, as the most recent cache on the way wrote it. Anything but
+// digits is no age (§5.1).
 func declaredAge(h http.Header) time.Duration {
 	first, _, _ := strings.Cut(h.Get("Age"), ",")
 	age := int64(0)
