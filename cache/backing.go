@@ -25,13 +25,8 @@ const (
 	breakFor   = 5 * time.Second // until the next attempt
 )
 
-var (
-	// errDown is for a part of the Store that fails and is left alone.
-	errDown = errors.New("cache: the store fails")
-
-	// errCrowded is for a call that found no place among our own. That is no failure of the Store.
-	errCrowded = errors.New("cache: too many calls of the store are under way")
-)
+// errDown is for a part of the Store that is left alone, or has no place free among ours: that is no failure of it.
+var errDown = errors.New("cache: the store is left alone")
 
 // backing is a Store behind its bounds: of time, and of calls at a time. A part that fails is left alone.
 type backing struct {
@@ -58,10 +53,6 @@ func (b *backing) init(store Store, patience time.Duration, log *slog.Logger, ru
 		}
 		return nil
 	})
-}
-
-func (b *backing) failures() uint64 {
-	return b.reads.errors.Load() + b.locks.errors.Load() + b.writes.errors.Load()
 }
 
 // read returns the record of a key with its file; nil if there is none. An error means that it is not known whether
@@ -107,23 +98,20 @@ func (b *backing) lock(ctx context.Context, key string) (unlock func(), err erro
 // put writes a value behind its caller, and then calls unlock. If all places are taken, the caller waits for one. o is
 // what is owed until it is written; nil: nothing.
 func (b *backing) put(key string, data []byte, ttl time.Duration, o *debt, unlock func()) {
-	if !b.writes.enter(context.Background(), b.patience) {
-		b.paid(key, o, errCrowded)
-		unlock()
+	ctx := context.Background() // Close waits for it
+	if !b.writes.enter(ctx, b.patience) {
+		b.paid(key, o, errDown)
+		free(unlock)
 		return
 	}
 	b.running.Go(func() {
-		defer unlock()
+		defer free(unlock)
 		defer b.writes.leave()
-		if err := b.write(context.Background(), key, data, ttl); b.paid(key, o, err) {
-			b.running.Go(func() { _ = b.pay(context.Background()) })
+		err := b.writes.do(ctx, writeTimeout, func(ctx context.Context) error { return b.store.Put(ctx, key, data, ttl) })
+		if b.paid(key, o, err) {
+			b.running.Go(func() { _ = b.pay(ctx) })
 		}
 	})
-}
-
-// write makes one Put. The caller has a place.
-func (b *backing) write(ctx context.Context, key string, data []byte, ttl time.Duration) error {
-	return b.writes.do(ctx, writeTimeout, func(ctx context.Context) error { return b.store.Put(ctx, key, data, ttl) })
 }
 
 // part is one kind of calls: places for those under way, and a breaker. Reading and writing have one each: a replica
@@ -146,11 +134,8 @@ func (p *part) init(name string, log *slog.Logger) {
 
 // call makes one call that takes limit at most. Waiting for a place takes no longer.
 func (p *part) call(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
-	if !p.allows(time.Now(), false) {
+	if !p.allows(time.Now(), false) || !p.enter(ctx, limit) {
 		return errDown
-	}
-	if !p.enter(ctx, limit) {
-		return errCrowded
 	}
 	defer p.leave()
 	return p.do(ctx, limit, f)
@@ -179,7 +164,7 @@ func (p *part) do(ctx context.Context, limit time.Duration, f func(context.Conte
 	defer cancel()
 	err := f(bounded)
 	if ctx.Err() == nil || err == nil { // else the Cache was closed meanwhile
-		p.done(began, time.Now(), err)
+		p.done(began, err)
 	}
 	return err
 }
@@ -188,40 +173,40 @@ func (p *part) do(ctx context.Context, limit time.Duration, f func(context.Conte
 func (p *part) allows(now time.Time, taken bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.failures < breakAfter {
-		return true
-	}
-	if now.Before(p.next) {
+	down := p.failures >= breakAfter
+	if down && now.Before(p.next) {
 		return false
 	}
-	if taken {
+	if down && taken {
 		p.next = now.Add(breakFor) // before the call: others are not to try, too
 	}
 	return true
 }
 
 // done counts the outcome of a call. It logs without the lock: a handler may use the Cache.
-func (p *part) done(began, now time.Time, err error) {
-	if from, to := p.count(began, now, err); from < breakAfter && to == breakAfter {
+func (p *part) done(began time.Time, err error) {
+	p.mu.Lock()
+	from, now := p.failures, time.Now()
+	if err == nil {
+		p.failures = 0
+	} else {
+		if p.errors.Add(1); from < breakAfter && !began.Before(p.failed) { // those that fail together are one failure
+			p.failures++
+			p.failed = now
+		}
+		p.next = now.Add(breakFor)
+	}
+	to := p.failures
+	p.mu.Unlock()
+	if from < breakAfter && to == breakAfter {
 		p.log.Warn("cache: the store fails and is left alone for now", "part", p.name, "error", err)
-	} else if from >= breakAfter && to == 0 {
+	} else if from == breakAfter && to == 0 {
 		p.log.Info("cache: the store works again", "part", p.name)
 	}
 }
 
-func (p *part) count(began, now time.Time, err error) (from, to int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	from = p.failures
-	switch {
-	case err == nil:
-		p.failures = 0
-		return from, 0
-	case from < breakAfter && !began.Before(p.failed): // those that fail together are one failure
-		p.failures++
-		p.failed = now
+func free(unlock func()) {
+	if unlock != nil {
+		unlock()
 	}
-	p.errors.Add(1)
-	p.next = now.Add(breakFor)
-	return from, p.failures
 }

@@ -36,6 +36,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -108,8 +110,9 @@ type Cache struct {
 
 	mu       sync.Mutex // guards what follows; nothing of others is called under it
 	memory   memory
-	flights  map[key]*flight
-	renewals int // flights that began behind their callers
+	group    singleflight.Group
+	flights  map[key]*flight // those in it
+	renewals int             // flights that began behind their callers
 }
 
 // ErrClosed is what Get returns after Close.
@@ -143,38 +146,35 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (r *fetch.
 		c.mu.Unlock()
 		return r, until, nil
 	}
-	r, until, f := c.look(k, e, src)
+	r, until, flying := c.look(k, e, src)
 	c.mu.Unlock()
 	switch {
 	case r != nil:
 		return r, until, nil
-	case f == nil:
+	case flying == nil:
 		return nil, time.Time{}, ErrClosed
 	}
-	return c.wait(ctx, k, f)
+	return c.wait(ctx, k, flying)
 }
 
 // look answers from an entry whose time may be up, and sends for something newer if it is. If that has to be waited
-// for, it returns the flight; nil: the Cache is closed. c.mu is held.
-func (c *Cache) look(k key, e *entry, src *Source) (r *fetch.Result, until time.Time, f *flight) {
+// for, there is no result, but a flight; nil: the Cache is closed. c.mu is held.
+func (c *Cache) look(k key, e *entry, src *Source) (r *fetch.Result, until time.Time, flying <-chan singleflight.Result) {
 	now := time.Now()
-	if c.ctx.Err() != nil {
+	switch {
+	case c.ctx.Err() != nil:
 		return nil, time.Time{}, nil
-	}
-	if e == nil {
+	case e == nil:
 		return nil, time.Time{}, c.fly(k, nil, now, src, false)
 	}
-	switch c.hold(e, now) {
-	case awaited:
-		if f = c.flights[k]; f != nil && now.Sub(f.began) >= maxBridged && c.terms.bridge(e.state, now) != nil {
-			return e.state.answer, c.terms.until(e.state, now), nil
-		}
+	f, due := c.flights[k], c.hold(e, now)
+	switch {
+	case due == awaited && f != nil && now.Sub(f.began) >= maxBridged && c.terms.bridge(e.state, now) != nil:
+		return e.state.answer, c.terms.until(e.state, now), nil
+	case due == awaited:
 		return nil, time.Time{}, c.fly(k, e.state, now, src, false)
-	case inBackground:
-		// An origin that hangs, and is asked for again and again, must not take the places of others.
-		if c.renewals < maxRenewals {
-			c.fly(k, e.state, now, src, true)
-		}
+	case due == inBackground && f == nil && c.renewals < maxRenewals:
+		c.fly(k, e.state, now, src, true)
 	}
 	return e.result, e.until, nil
 }
@@ -191,18 +191,18 @@ func (c *Cache) hold(e *entry, now time.Time) refresh {
 	default:
 		period = min(period, time.Minute)
 	}
-	e.result, e.until, e.look = r, c.terms.until(e.state, now), now.Sub(c.start)+period
+	e.landed, e.look = landed{r, c.terms.until(e.state, now)}, now.Sub(c.start)+period
 	return due
 }
 
 // publish makes a state that of its key, and returns what is known now, fresh or not, and until when.
-func (c *Cache) publish(k key, s *state, now time.Time) (*fetch.Result, time.Time) {
+func (c *Cache) publish(k key, s *state, now time.Time) landed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.memory.put(k, s); e != nil {
 		c.hold(e, now)
 	}
-	return c.terms.newest(s, now), c.terms.until(s, now)
+	return landed{c.terms.newest(s, now), c.terms.until(s, now)}
 }
 
 func (c *Cache) init() {
@@ -281,7 +281,8 @@ func (c *Cache) Shutdown(ctx context.Context) error {
 	defer func() { <-c.closing }()
 	c.mu.Lock()
 	c.end()
-	c.memory.clear()
+	c.memory.recent.Purge()
+	c.memory.limit = 0
 	c.mu.Unlock()
 	left := c.running.wait(ctx)
 	if c.backing == nil {
@@ -302,15 +303,19 @@ type tasks struct {
 }
 
 func (t *tasks) Go(f func()) {
+	t.begin()
+	go func() {
+		defer t.end()
+		f()
+	}()
+}
+
+func (t *tasks) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.n++; t.n == 1 {
 		t.none = make(chan struct{})
 	}
-	go func() {
-		defer t.end()
-		f()
-	}()
 }
 
 func (t *tasks) end() {
@@ -348,7 +353,7 @@ type Stats struct {
 func (c *Cache) Stats() (s Stats) {
 	c.once.Do(c.init)
 	if c.backing != nil {
-		s.StoreErrors = c.backing.failures()
+		s.StoreErrors = c.backing.reads.errors.Load() + c.backing.locks.errors.Load() + c.backing.writes.errors.Load()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

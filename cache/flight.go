@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -34,56 +36,58 @@ const (
 type flight struct {
 	began  time.Time
 	behind bool   // nobody waited for it then
-	unlock func() // gives the Store's lock back, if there is one
-
-	done   chan struct{} // closed once what follows is set
-	result *fetch.Result
-	until  time.Time
-	err    error
+	unlock func() // gives the Store's lock back; nil: there is none
 }
 
-// fly returns the flight for k, and starts one if there is none. s is what memory has; nil: nothing. c.mu is held.
-func (c *Cache) fly(k key, s *state, now time.Time, src *Source, behind bool) *flight {
+// landed is what a flight brings.
+type landed struct {
+	result *fetch.Result
+	until  time.Time
+}
+
+// fly joins the flight for k, or starts it. s is what memory has; nil: nothing. c.mu is held.
+func (c *Cache) fly(k key, s *state, now time.Time, src *Source, behind bool) <-chan singleflight.Result {
 	f := c.flights[k]
-	if f != nil {
-		return f
+	if f == nil {
+		k.Origin = k.Origin.Clone() // it may be part of a caller's URL
+		f = &flight{began: now, behind: behind}
+		c.flights[k] = f
+		if c.running.begin(); behind {
+			c.renewals++
+		}
 	}
-	k.Origin = k.Origin.Clone() // it may be part of a caller's URL
-	f = &flight{began: now, behind: behind, unlock: func() {}, done: make(chan struct{})}
-	c.flights[k] = f
-	if behind {
-		c.renewals++
-	}
-	c.running.Go(func() {
-		defer func() { f.unlock() }()
+	return c.group.DoChan(k.flight(), func() (flown any, err error) {
+		defer c.running.end()
 		defer c.land(k, f)
 		defer func() {
 			// A stranger's bytes have got that far. What they did is a failure with a pause, like any other.
 			if p := recover(); p != nil {
 				now := time.Now()
 				r := unreachable(src.Dialect, now, fmt.Sprintf("cache: the fetch panicked: %v", p))
-				f.result, f.until = c.publish(k, s.failedWith(&c.terms, c.terms.trim(r), now), now)
+				flown, err = c.publish(k, s.failedWith(&c.terms, c.terms.trim(r), now), now), nil
 			}
 		}()
-		f.result, f.until, f.err = c.find(k, f, s, src)
+		return c.find(k, f, s, src)
 	})
-	return f
 }
 
-// land ends a flight. What it found is in memory already.
+// land ends a flight, under the lock: who finds it there joins it. What it found is in memory already.
 func (c *Cache) land(k key, f *flight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.group.Forget(k.flight())
 	delete(c.flights, k)
 	if f.behind {
 		c.renewals--
 	}
-	close(f.done)
+	if f.unlock != nil {
+		c.running.Go(f.unlock) // nobody waits for that
+	}
 }
 
 // wait waits for a flight no longer than ctx. If the last good copy would serve in an outage, it waits no longer than
 // maxBridged.
-func (c *Cache) wait(ctx context.Context, k key, f *flight) (*fetch.Result, time.Time, error) {
+func (c *Cache) wait(ctx context.Context, k key, flying <-chan singleflight.Result) (*fetch.Result, time.Time, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, time.Time{}, err
 	}
@@ -91,11 +95,12 @@ func (c *Cache) wait(ctx context.Context, k key, f *flight) (*fetch.Result, time
 	defer patience.Stop()
 	for {
 		select {
-		case <-f.done:
-			return f.result, f.until, f.err
+		case flown := <-flying:
+			l, _ := flown.Val.(landed)
+			return l.result, l.until, flown.Err
 		case <-patience.C:
-			if r, until := c.bridge(k, 0); r != nil {
-				return r, until, nil
+			if l := c.bridge(k, 0); l.result != nil {
+				return l.result, l.until, nil
 			}
 			patience.Reset(time.Second) // the flight may find a copy in the Store
 		case <-ctx.Done():
@@ -104,63 +109,62 @@ func (c *Cache) wait(ctx context.Context, k key, f *flight) (*fetch.Result, time
 	}
 }
 
-// bridge returns the copy that stands in for what cannot be had now, or nil. It serves all for a while.
-func (c *Cache) bridge(k key, while time.Duration) (*fetch.Result, time.Time) {
+// bridge returns what stands in for what cannot be had now; no result: nothing does. It serves all for a while.
+func (c *Cache) bridge(k key, while time.Duration) (l landed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
 	e, ok := c.memory.recent.Peek(k)
 	if !ok {
-		return nil, time.Time{}
+		return l
 	}
+	now := time.Now()
 	r, period, due := c.terms.at(e.state, now)
 	if due == awaited {
 		r, period = c.terms.bridge(e.state, now), while
 	}
+	l = landed{r, c.terms.until(e.state, now)}
 	if r != nil && while > 0 {
-		e.result, e.until, e.look = r, c.terms.until(e.state, now), now.Sub(c.start)+min(while, period)
+		e.landed, e.look = l, now.Sub(c.start)+min(while, period)
 	}
-	return r, c.terms.until(e.state, now)
+	return l
 }
 
 // find determines what holds for k. It asks the Store, and then the site.
-func (c *Cache) find(k key, f *flight, s *state, src *Source) (*fetch.Result, time.Time, error) {
+func (c *Cache) find(k key, f *flight, s *state, src *Source) (any, error) {
 	var st stored
 	if c.backing != nil {
 		// Another process may know what this one does not, or know it better. So the Store is asked before every fetch,
 		// and memory is only a copy of some of it.
-		st = c.consult(k, f, s)
-		if s = st.state; st.enough {
-			r, until := c.publish(k, s, st.at)
-			return r, until, nil
+		if st = c.consult(k, f, s); st.enough {
+			return c.publish(k, st.state, st.at), nil
 		}
+		s = st.state
 	}
-	prev := c.validator(s, st)
 	ctx, cancel := context.WithTimeout(c.ctx, flightTimeout)
 	defer cancel()
-	r, err := src.Load(ctx, k.Origin, prev)
+	r, err := src.Load(ctx, k.Origin, c.validator(s, st))
 	if err != nil {
 		return c.unasked(k, err)
 	}
 	r = r.In(src.Dialect)
 	now := time.Now()
 	n := c.arrived(s, r, st, now)
-	result, until := c.publish(k, n, now)
+	l := c.publish(k, n, now)
 	if c.backing != nil {
 		c.keep(k, f, n, r, st, now)
 	}
-	return result, until, nil
+	return l, nil
 }
 
 // unasked is what who waits gets after a Load that did not ask the site. Nothing is kept.
-func (c *Cache) unasked(k key, err error) (*fetch.Result, time.Time, error) {
+func (c *Cache) unasked(k key, err error) (any, error) {
 	if c.ctx.Err() != nil {
-		return nil, time.Time{}, ErrClosed
+		return nil, ErrClosed
 	}
-	if r, until := c.bridge(k, unaskedPause); r != nil {
-		return r, until, nil
+	if l := c.bridge(k, unaskedPause); l.result != nil {
+		return l, nil
 	}
-	return nil, time.Time{}, err
+	return nil, err
 }
 
 // validator returns the answer that Load may validate, or nil. With a Store, that has its file: a 304 gives it back to
@@ -274,7 +278,7 @@ func (c *Cache) compare(k key, known *state) (st stored, err error) {
 		st.enough = due == notDue
 	}
 	// The body belongs to this answer only if both are of one moment.
-	if file := s.validatable(); file != nil && rec.isFileOf(s) {
+	if file := s.validatable(); file != nil && rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) {
 		whole := *file
 		whole.Body = body
 		st.file = &whole
@@ -296,8 +300,14 @@ func (c *Cache) keep(k key, f *flight, n *state, r *fetch.Result, st stored, now
 		o = c.backing.owe(name, m)
 	}
 	var data []byte
+	file := r.Body
+	if r.Err != nil && st.file != nil { // of the answer before, which the outage does not displace
+		file = st.file.Body
+	} else if r.Err != nil && n.answer != nil {
+		file = n.answer.Body
+	}
 	if !n.volatile {
-		data, _ = encodeState(name, n, fileOf(n, r, st))
+		data, _ = encodeState(name, n, file)
 	}
 	switch {
 	case data != nil:
@@ -314,19 +324,6 @@ func (c *Cache) keep(k key, f *flight, n *state, r *fetch.Result, st stored, now
 		data, _ = m.record(name).encode(nil) // times and a key: no error
 	}
 	unlock := f.unlock
-	f.unlock = func() {}
+	f.unlock = nil
 	c.backing.put(name, data, n.retention(now), o, unlock)
-}
-
-// fileOf is the file of the answer in n, as far as it is at hand, after r has arrived.
-func fileOf(n *state, r *fetch.Result, st stored) []byte {
-	switch {
-	case r.Err == nil:
-		return r.Body
-	case st.file != nil: // of the answer before, which the outage does not displace
-		return st.file.Body
-	case n.answer != nil:
-		return n.answer.Body
-	}
-	return nil
 }

@@ -18,8 +18,7 @@ const (
 // entry is what memory has of an origin. Cache.mu guards it.
 type entry struct {
 	state  *state
-	result *fetch.Result // holds up to look
-	until  time.Time     // what Get says of it
+	landed               // what Get returns up to look
 	look   time.Duration // since Cache.start, by the monotonic clock: when to look at the state again
 	cost   int64         // in bytes
 }
@@ -54,12 +53,6 @@ func (m *memory) put(k key, s *state) *entry {
 		m.recent.RemoveOldest()
 	}
 	return e
-}
-
-// clear drops all entries and leaves no room for more.
-func (m *memory) clear() {
-	m.recent.Purge()
-	m.limit = 0
 }
 
 // What an entry takes besides its texts: itself, its state, and its node in the map and the list with their slack.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -89,29 +91,29 @@ func (d *debts) paid(key string, o *debt, err error) (others bool) {
 
 // pay writes all that is owed, until something fails. The error says what is left.
 func (b *backing) pay(ctx context.Context) error {
-	var paying sync.WaitGroup
-	failed := make(chan error, payers)
+	var paying errgroup.Group
 	for range payers {
-		paying.Go(func() {
+		paying.Go(func() (err error) {
+			if !b.writes.enter(ctx, writeTimeout) {
+				return errDown
+			}
+			defer b.writes.leave()
 			for key, o := b.next(); o != nil; key, o = b.next() {
-				err := b.payOne(ctx, key, o.mark)
+				err = b.payOne(ctx, key, o.mark)
 				if b.paid(key, o, err); err != nil {
-					failed <- err
-					return
+					return err
 				}
 			}
+			return nil
 		})
 	}
-	paying.Wait()
+	err := paying.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.busy = false
-	select {
-	case err := <-failed:
+	if b.busy = false; err != nil {
 		return fmt.Errorf("cache: marks of %d origins are not in the store: %w", len(b.owed), err)
-	default:
-		return nil
 	}
+	return nil
 }
 
 // payOne writes a mark, unless the Store has something newer. A damaged value is none. It asks a Store that was left

@@ -165,11 +165,6 @@ func (rec *record) usable(now time.Time) bool {
 	return !(a != nil && a.Received.After(latest) || f != nil && f.Received.After(latest))
 }
 
-// isFileOf reports whether the record has the file of s's answer, as the origin sent it.
-func (rec *record) isFileOf(s *state) bool {
-	return rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) && rec.Answer.File
-}
-
 // state reads the record in a dialect, under the settings of this cache. Lifetimes are worked out from the header,
 // within the bounds of the cache. So neither they nor the policy can be forged to say more than a server could. s is
 // nil if nothing can be read. whole reports whether the answer could be read, if there is one.

@@ -31,5 +31,8 @@ type key struct {
 	dialect policy.Dialect
 }
 
+// flight is the key of a flight.
+func (k key) flight() string { return k.dialect.String() + " " + k.stored() }
+
 // stored is the key in a Store: the version of the value, the origin, and the reader. A space is part of no host.
 func (k key) stored() string { return recordMagic + " " + k.Origin.String() + " " + k.reader }
