@@ -13,12 +13,8 @@ import (
 const (
 	storeTimeout = 2 * time.Second // the default of Cache.StoreTimeout
 	writeTimeout = 5 * time.Second // of one Put
-
-	// storeAgain is how long after a Store that did not answer the next caller asks it again.
-	storeAgain = 5 * time.Second
-
-	// lockTTL is how long a lock outlives a process that dies.
-	lockTTL = 5 * time.Second
+	lockTTL      = 5 * time.Second // how long a lock outlives a process that dies
+	storeAgain   = 5 * time.Second // after a Store that did not answer the next caller asks it again
 
 	maxCalls   = 64              // of one kind at a time
 	breakAfter = 5               // failures in a row

@@ -5,9 +5,7 @@
 // up fails no other. While an origin is unreachable, its last good copy goes on to hold (see [Outage]), and the origin
 // is asked again after 30 seconds, then less and less often. The same holds after an answer whose status is of the
 // moment (see [Cache]).
-//
-// Results in use are fetched again behind their callers, before they expire: no caller waits for that. Each origin has
-// its own moment for it, a little earlier or later, and so they do not expire together.
+// Results in use are fetched again behind their callers, each a little earlier or later, before they expire.
 //
 // What is kept is kept for an origin and its reader (see Source.Reader): no crawler is answered with what another one
 // was told. Two crawlers over one Cache read each file once each.
@@ -42,8 +40,7 @@ import (
 )
 
 // Cache keeps results in memory and, if it has a Store, behind it. The zero value is ready to use. Fields must not be
-// changed once Get has been called. Make one for the life of the program: one that is made for a request has nothing to
-// remember.
+// changed once Get has been called. Make one for the life of the program.
 //
 // Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the dialect reads it as
 // unavailable. They say nothing about the file, so a good copy stays in use, as in an outage. Without a copy, or if
@@ -76,14 +73,11 @@ type Cache struct {
 	Outage Outage
 
 	// NoRefresh switches off all fetches that no caller waits for: those after 80 % of the lifetime, those in an
-	// origin's stale-while-revalidate window (RFC 5861 §3), and retries in an outage that is bridged by a copy. If
-	// false, they go on behind the callers.
+	// origin's stale-while-revalidate window (RFC 5861 §3), and retries in an outage that is bridged by a copy.
 	NoRefresh bool
 
 	// KeepBody keeps each file with its rules, for programs that show it or read it in another dialect: a Result has
-	// its Body then, after a 304 too, and Content-Type and Retry-After in its Header. MaxBytes counts both. If false,
-	// memory has rules alone, which take far less than with their file.
-	//
+	// its Body then, after a 304 too, and Content-Type and Retry-After in its Header. MaxBytes counts both.
 	// A Store gets the file in either case, and these two fields with KeepBody only.
 	KeepBody bool
 
@@ -91,8 +85,7 @@ type Cache struct {
 	Store Store
 
 	// StoreTimeout bounds one call of the Store that a caller waits for. A call that takes longer is a failure of the
-	// Store, and robots.txt is fetched. Set more if you would rather wait for the Store than ask a site twice. If zero,
-	// 2 seconds: a machine that is busy must not make a crawler ask a site twice. If negative, there is none.
+	// Store, and robots.txt is fetched. If zero, 2 seconds: a machine that is busy must not make a crawler ask a site twice. If negative, there is none.
 	StoreTimeout time.Duration
 
 	// Logger is told when a Store fails and when it works again. Stats counts the failures. If nil, slog.Default.
@@ -127,8 +120,7 @@ var ErrClosed = errors.New("cache: Get after Close")
 // with the origin is a Result with Err set.
 //
 // With LastGood, if the last copy would serve in an outage, Get waits 3 seconds at most for a newer one, even if the
-// copy says must-revalidate. Then it returns the copy. The Load goes on, and until it is done all callers get the copy
-// at once.
+// copy says must-revalidate. The Load goes on, and until it is done all callers get the copy at once.
 //
 // With a ctx that has ended, Get returns what holds at present. If there is nothing that may be used before it is
 // fetched, Get starts that, and returns ctx.Err().
@@ -270,8 +262,7 @@ func (c *Cache) Close() error {
 // is an io.Closer, Shutdown closes it. It waits no longer than ctx for all but that and another Shutdown.
 //
 // The error says what is left: a Load that still runs, or marks that the Store did not take. Shutdown may then be
-// called again, and goes on with what is left. What is left after the last call is lost. If Shutdown returns nil, no
-// call of a Load or of the Store is under way.
+// called again, and goes on with what is left. If it returns nil, no call of a Load or of the Store is under way.
 //
 // A Cache without a Store need not be closed. If several Caches share a Store, only the last of them may close it: hide
 // its Close method from the others, as in struct{ cache.Store; cache.Locker }{store, store}.

@@ -3,7 +3,6 @@ package cache_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,10 +11,9 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// The kind of a failure is kept in memory and in a Store, a bad certificate no less than a status.
+// The kind of a failure and its Retry-After are kept in memory and in a Store.
 func TestTheCauseOfAFailureIsKept(t *testing.T) {
-	long := strings.Repeat("x", 1<<20)
-	for cause, kept := range map[string]string{"tls_certificate_error": "tls_certificate_error", "http_request_denied": "http_request_denied", "": "", long: long[:32]} {
+	for _, cause := range []string{"tls_certificate_error", "http_request_denied", ""} {
 		store := &memStore{}
 		for _, from := range []string{"the origin", "the Store"} {
 			c, fetches := &cache.Cache{Store: store, StoreTimeout: 10 * time.Second}, 0 // on a busy machine, too
@@ -26,15 +24,15 @@ func TestTheCauseOfAFailureIsKept(t *testing.T) {
 				if cause == "http_request_denied" { // by ObeyWalls: without it, this status would open the site
 					status = 403
 				}
-				return &fetch.Result{Policy: policy.Unreachable(), StatusCode: status, Time: time.Now(), Err: failure}, nil
+				return &fetch.Result{Policy: policy.Unreachable(), StatusCode: status, Time: time.Now(), RetryAfter: time.Hour, Err: failure}, nil
 			}}
 			for range 2 { // the second time from memory
 				r, _, err := c.Get(t.Context(), fetch.Origin{}, src)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := causeOf(r.Err); got != kept || fmt.Sprint(r.Err) != "down" {
-					t.Errorf("from %s: %v, %.50q, want %q", from, r.Err, got, kept)
+				if got := causeOf(r.Err); got != cause || fmt.Sprint(r.Err) != "down" || r.RetryAfter != time.Hour {
+					t.Errorf("from %s: %v, %.50q, want %q", from, r.Err, got, cause)
 				}
 			}
 			if err := c.Shutdown(t.Context()); err != nil {

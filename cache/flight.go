@@ -278,7 +278,7 @@ func (c *Cache) compare(k key, known *state) (st stored, err error) {
 		st.enough = due == notDue
 	}
 	// The body belongs to this answer only if both are of one moment.
-	if file := s.validatable(); file != nil && rec != nil && rec.Answer != nil && rec.Answer.Received.Equal(s.at) {
+	if file := s.validatable(); file != nil && rec != nil && rec.Answer != nil && rec.Answer.File && rec.Answer.Received.Equal(s.at) {
 		whole := *file
 		whole.Body = body
 		st.file = &whole

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
@@ -184,8 +185,9 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect) (s *state, who
 		}
 	}
 	if f := rec.Failure; f != nil {
+		why := &fetch.Failure{Text: short(f.Error, 1<<10), Cause: short(f.Cause, 32)}
 		// This dialect may take the failure for none, or for one of the moment. It would not have stored either.
-		r := read(fetch.Result{StatusCode: f.Status, Time: f.Received, Err: &fetch.Failure{Text: f.Error, Cause: f.Cause}}, d)
+		r := read(fetch.Result{StatusCode: f.Status, Time: f.Received, Err: why}, d)
 		if r.Err != nil {
 			s.failure = t.trim(r)
 			s.failure.RetryAfter = min(max(0, f.Asked), maxRetryAfter)
@@ -198,6 +200,11 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect) (s *state, who
 		return nil, whole
 	}
 	return s, whole
+}
+
+// short is s, or its beginning.
+func short(s string, most int) string {
+	return strings.ToValidUTF8(strings.Clone(s[:min(len(s), most)]), "")
 }
 
 // read finds out what a stored answer means in a dialect.

@@ -112,10 +112,7 @@ func failed(r *fetch.Result) bool { return r.Err != nil || r.OfTheMoment() }
 
 // failedWith is the state after a failed result: the answer before it stays.
 func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time) *state {
-	n := &state{}
-	if s != nil {
-		*n = *s
-	}
+	n := new(*cmp.Or(s, &state{}))
 	if last := cmp.Or(n.moment, n.failure); last == nil || (last.Err == nil) != (r.Err == nil) {
 		n.since, n.failures = at, 0 // what came before was no failure, or one of the other kind
 	}
@@ -151,9 +148,8 @@ func (s *state) replaces(m *mark) bool {
 	return s != nil && s.answer != nil && !isRules(s.answer) && !m.Received.After(s.at.Round(0))
 }
 
-// withheld is a state that ends in a failure, where it is not known whether there is a copy: "there is no copy" and
-// "not known whether there is one" are two things. Nothing is permitted, and the next caller asks the Store again, long
-// before the site.
+// withheld is a state that ends in a failure, where it is not known whether there is a copy. Nothing is permitted, and
+// the next caller asks the Store again, long before the site.
 func (s *state) withheld(again time.Duration) *state {
 	n := *s
 	n.moment, n.asks, n.retry, n.assumed = s.failure, s.retry, min(s.retry, again), nil
@@ -182,8 +178,7 @@ func (s *state) reviewed(t *terms, doubt bool, again time.Duration, now time.Tim
 }
 
 // merged returns the newer answer of two states of one origin, and the newer outage if it goes on after that. Neither
-// state takes away the other's copy: of two processes in an outage, one may have met it without a copy. Wall clocks are
-// compared, because one of the states comes from a Store.
+// takes away the other's copy. Wall clocks are compared, because one of the states comes from a Store.
 func (s *state) merged(other *state) *state {
 	if s == nil || other == nil {
 		return cmp.Or(s, other)
@@ -230,14 +225,10 @@ const (
 
 // at returns what holds for the origin at a time, for how long, and whether to fetch.
 func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duration, due refresh) {
-	wait := time.Duration(0)
+	wait, age := time.Duration(0), s.age(now)
 	if s.failure != nil {
 		_, since := elapsed(now, s.failed)
 		wait = max(0, s.retry-since)
-	}
-	age := time.Duration(0)
-	if s.answer != nil {
-		age = s.age(now)
 	}
 	switch {
 	case s.answer != nil && age < s.lifetime: // fresh, even if a refresh ahead of expiry has failed
@@ -283,10 +274,8 @@ func (t *terms) newest(s *state, now time.Time) *fetch.Result {
 	return t.during(s, now)
 }
 
-// during returns what holds while the origin fails, once the answer is no longer fresh.
-//
-// A status of the moment allows everything (RFC 9309 §2.3.1.3), but that permission is not to be used if the origin's
-// own rules are known. So a copy serves then as in an outage.
+// during returns what holds while the origin fails, once the answer is no longer fresh. A status of the moment allows
+// everything (RFC 9309 §2.3.1.3), but not where the origin's own rules are known.
 func (t *terms) during(s *state, now time.Time) *fetch.Result {
 	if t.outage == GoogleLadder {
 		return s.onLadder(now)
@@ -298,8 +287,7 @@ func (t *terms) during(s *state, now time.Time) *fetch.Result {
 	return s.failure
 }
 
-// onLadder is during with GoogleLadder. The ladder counts from when the outage began, however old the copy was then: a
-// copy in memory or in the Store must not give way to permission before.
+// onLadder is during with GoogleLadder. It counts from when the outage began, however old the copy was then.
 func (s *state) onLadder(now time.Time) *fetch.Result {
 	lasted, _ := elapsed(now, s.since)
 	copied := s.answer != nil && isRules(s.answer)
@@ -314,8 +302,7 @@ func (s *state) onLadder(now time.Time) *fetch.Result {
 	return s.answer
 }
 
-// bridge returns the copy that stands in for a refresh that takes too long, or nil. It is the one that would serve if
-// the refresh failed, in an outage from its first moment on.
+// bridge returns the copy that stands in for a refresh that takes too long: it would serve if that failed. nil: none.
 func (t *terms) bridge(s *state, now time.Time) *fetch.Result {
 	if s == nil || s.answer == nil || t.outage != LastGood || s.age(now) >= s.kept {
 		return nil
@@ -337,8 +324,7 @@ func (s *state) validatable() *fetch.Result {
 	return s.answer
 }
 
-// retention is how long a stored state can be of use. In an outage, that is as long as the length of the outage
-// matters.
+// retention is how long a stored state can be of use: in an outage, as long as its length matters.
 func (s *state) retention(now time.Time) time.Duration {
 	keep := time.Duration(0)
 	if s.answer != nil {
@@ -359,13 +345,11 @@ const (
 	LastGood Outage = iota
 
 	// Strict disallows everything as soon as the last result is no longer fresh: RFC 9309 §2.3.1.4 to the letter.
-	// Unless NoRefresh is set, a result also serves within the time that its site sets with stale-while-revalidate (RFC
-	// 5861 §3): that there is an outage is known only once the refresh fails.
+	// Unless NoRefresh is set, stale-while-revalidate (RFC 5861 §3) counts as fresh until the refresh has failed.
 	Strict
 
 	// GoogleLadder disallows everything for 12 hours, then uses the last copy (or, if there is none, allows everything)
-	// up to 30 days after the outage began, and then allows everything if the origin answers at all, with whatever
-	// status.
+	// up to 30 days after the outage began, and then allows everything if the origin answers at all.
 	GoogleLadder
 )
 

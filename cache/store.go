@@ -10,10 +10,10 @@ import (
 // processes that share what they know. Package cachetest tests an implementation.
 //
 // It holds opaque bytes, at most MaxValue of them. A key is the version of the value, the origin (its String) and
-// Source.Reader, with spaces between them. So processes of two versions can share a Store, and know nothing of each
-// other's values. A key has up to some 640 bytes, and two may differ in one byte only: a Store of files should name
-// them by a hash of the whole key. A Cache verifies what it reads: a value that was damaged, cut, or written under
-// another key does no harm. But a program that can write a Store can write rules.
+// Source.Reader, with spaces between them. So processes of two versions can share a Store. A key has up to some
+// 640 bytes, and two may differ in one byte only: a Store of files should name them by a hash of the whole key. A Cache
+// verifies what it reads: a value that was damaged, cut, or written under another key does no harm. But a program that
+// can write a Store can write rules.
 //
 // Methods must be safe for concurrent use and end when ctx does. A Cache waits for Get no longer than its StoreTimeout.
 // Put is called behind the callers, with 5 seconds for each value and at most 64 at a time. Reads, writes and locks are

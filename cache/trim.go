@@ -24,12 +24,10 @@ const (
 	maxKept     = 8 << 10 // bytes of one field, and of all redirects; what is longer is dropped, see trimHeader
 	maxLines    = 32      // lines of one field, and redirects; more of them are dropped, too
 	maxRedirect = 1 << 10 // bytes of what is kept of one redirect's header
-	maxError    = 1 << 10 // bytes of an error's text,
-	maxCause    = 32      // and of its cause
 )
 
-// trim copies what is kept of a result in memory. The origin decides how long header fields, redirects and certificates
-// in errors are, so none may be kept as they came. Strings are copied because net/http makes all fields of a header
+// trim copies what is kept of a result in memory. The origin decides how long header fields and redirects are, so none may
+// be kept as they came. Strings are copied because net/http makes all fields of a header
 // from one buffer, and a Body because it may be a part of a larger one.
 func (t *terms) trim(r *fetch.Result) *fetch.Result {
 	s := *r
@@ -44,14 +42,6 @@ func (t *terms) trim(r *fetch.Result) *fetch.Result {
 		s.Header.Del("Last-Modified")
 	}
 	s.RedirectHeaders = trimRedirects(r.RedirectHeaders)
-	if r.Err != nil {
-		text := r.Err.Error()
-		cause := causeOf(r.Err)
-		s.Err = &fetch.Failure{
-			Text:  strings.ToValidUTF8(strings.Clone(text[:min(len(text), maxError)]), ""),
-			Cause: strings.Clone(cause[:min(len(cause), maxCause)]),
-		}
-	}
 	return &s
 }
 
