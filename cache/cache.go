@@ -143,6 +143,8 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (r *fetch.
 	switch {
 	case r != nil:
 		return r, until, nil
+	case src.Load == nil && c.ctx.Err() == nil:
+		return nil, time.Time{}, ErrMiss
 	case flying == nil:
 		return nil, time.Time{}, ErrClosed
 	}
@@ -150,7 +152,7 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (r *fetch.
 }
 
 // look answers from an entry whose time may be up, and sends for something newer if it is. If that has to be waited
-// for, there is no result, but a flight; nil: the Cache is closed. c.mu is held.
+// for, there is no result, but a flight; nil: the Cache is closed, or src has no Load. c.mu is held.
 func (c *Cache) look(k key, e *entry, src *Source) (r *fetch.Result, until time.Time, flying <-chan singleflight.Result) {
 	now := time.Now()
 	switch {

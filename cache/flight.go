@@ -45,8 +45,11 @@ type landed struct {
 	until  time.Time
 }
 
-// fly joins the flight for k, or starts it. s is what memory has; nil: nothing. c.mu is held.
+// fly joins the flight for k, or starts it; nil: src has no Load. s is what memory has; nil: nothing. c.mu is held.
 func (c *Cache) fly(k key, s *state, now time.Time, src *Source, behind bool) <-chan singleflight.Result {
+	if src.Load == nil {
+		return nil
+	}
 	f := c.flights[k]
 	if f == nil {
 		k.Origin = k.Origin.Clone() // it may be part of a caller's URL

@@ -21,6 +21,8 @@ type Source struct {
 	// Load fetches the robots.txt of an origin, as (*fetch.Fetcher).Fetch does: the last argument is an earlier Result
 	// to validate, or nil. It runs with a context of its own, which ends after two minutes, and with Close. An error
 	// means that the site was not asked: those who wait get it, and nothing is kept.
+	//
+	// If nil, Get looks in memory alone, and returns an error that wraps ErrMiss if nothing there holds.
 	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 }
 
