@@ -286,7 +286,9 @@ func (g *gate) init(t *Transport) {
 		g.cache, g.ownCache = new(cache.Cache), true
 	}
 	g.sign, g.fetcher = t.Sign, t.filledFetcher(g)
-	g.source = cache.Source{Reader: g.fetcher.Reader(), Dialect: g.fetcher.Dialect, Load: g.load}
+	g.memory = cache.Source{Reader: g.fetcher.Reader(), Dialect: g.fetcher.Dialect}
+	g.source = g.memory
+	g.source.Load = g.load
 	if t.Trace != nil {
 		g.trace = *t.Trace
 	}

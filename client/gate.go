@@ -29,6 +29,7 @@ type gate struct {
 	ownCache   bool // no other Transport has it
 	fetcher    *fetch.Fetcher
 	source     cache.Source // reads through load
+	memory     cache.Source // asks nobody
 	keeper     *pace.Keeper // of Transport.Pacer; nil: it keeps no pace
 	sign       func(*http.Request) error
 	trace      Trace
@@ -58,7 +59,8 @@ type waiting uint8
 
 const (
 	untilRead waiting = iota // robots.txt, as long as the context lasts
-	notAtAll                 // what the cache holds
+	notAtAll                 // what the cache holds; else robots.txt is read behind the caller
+	inMemory                 // what the cache holds; nothing is read
 )
 
 // answer fills a in place: it is large, and would be copied at each step of a refusal.
@@ -145,12 +147,15 @@ func (g *gate) read(ctx context.Context, r *ruling) (err error) {
 			return nil
 		}
 	}
-	patience := ctx
-	if r.waitFor == notAtAll {
+	patience, from := ctx, &g.source
+	switch r.waitFor {
+	case notAtAll:
 		patience = ended
+	case inMemory:
+		from = &g.memory
 	}
 	for {
-		r.result, r.until, err = g.cache.Get(patience, r.origin, &g.source)
+		r.result, r.until, err = g.cache.Get(patience, r.origin, from)
 		if err == nil {
 			r.policy = r.result.Policy
 			return nil
@@ -159,7 +164,7 @@ func (g *gate) read(ctx context.Context, r *ruling) (err error) {
 		switch {
 		case r.waitFor == notAtAll && errors.Is(err, context.Canceled):
 			return g.soon(r.origin)
-		case r.waitFor == notAtAll || !ok:
+		case r.waitFor != untilRead || !ok:
 			return g.unknown(patience, err)
 		}
 		if err = comeBack(ctx, r.origin, late); err != nil {

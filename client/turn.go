@@ -169,15 +169,11 @@ const freshTime = time.Minute
 // cache holds, else by what it last saw if that is fresh, else by what robots.txt says now.
 func (g *gate) recheck(ctx context.Context, req *http.Request, r *ruling, first time.Time) error {
 	seen, start := r.result, time.Now()
-	young := seen != nil && start.Sub(seen.Time) < freshTime
-	if young && seen.Time.After(first) {
-		return nil
-	}
 	now := *r
-	now.waitFor = notAtAll
+	now.waitFor = inMemory
 	err := g.decide(ctx, req, &now)
-	if _, late := errors.AsType[*LateError](err); late {
-		if young || seen != nil && seen.Time.After(first) {
+	if errors.Is(err, cache.ErrMiss) {
+		if seen != nil && (start.Sub(seen.Time) < freshTime || seen.Time.After(first)) {
 			return nil
 		}
 		now.waitFor = untilRead
