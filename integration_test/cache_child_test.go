@@ -110,7 +110,7 @@ func childAsks(redisURL, site string) {
 			if err != nil {
 				proc.Fail(err)
 			}
-			r, err := c.Get(context.Background(), o, &cache.Source{Load: f.Fetch, UserAgent: f.UserAgent})
+			r, _, err := c.Get(context.Background(), o, &cache.Source{Load: f.Fetch, Reader: f.Reader()})
 			if err != nil || r.Err != nil || r.Policy.Decide("examplebot", fmt.Sprint("/private", i)).Allowed {
 				fmt.Println("wrong:", i, err, r)
 			}
@@ -185,7 +185,7 @@ func childHoldsLock(redisURL string) {
 		proc.Fail(err)
 	}
 	c := &cache.Cache{Store: store}
-	_, err = c.Get(context.Background(), o, &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+	_, _, err = c.Get(context.Background(), o, &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 		fmt.Println("fetching")
 		select {}
 	}})
@@ -241,14 +241,14 @@ func childWrites(file, first string) {
 	if err != nil {
 		proc.Fail(err)
 	}
-	c := &cache.Cache{Store: telling{store}, MinTTL: -1, DefaultTTL: -1}
+	c := &cache.Cache{Store: telling{store}, MinTTL: -1}
 	for ; ; version++ {
 		i := version % killedOrigins
 		o, err := fetch.OriginOf(siteURL(i))
 		if err != nil {
 			proc.Fail(err)
 		}
-		_, err = c.Get(context.Background(), o, &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+		_, _, err = c.Get(context.Background(), o, &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 			fmt.Printf("got %d\n", version)
 			var b strings.Builder
 			b.WriteString("User-agent: *\n")
@@ -349,7 +349,7 @@ func readVersions(t *testing.T, file string) []int {
 	all := make([]int, killedOrigins)
 	for i := range all {
 		missing := false
-		r, err := c.Get(t.Context(), originOf(t, siteURL(i).String()), &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+		r, _, err := c.Get(t.Context(), originOf(t, siteURL(i).String()), &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
 			missing = true // and not to be put either: the next check would find it
 			return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Header: http.Header{"Cache-Control": {"no-store"}}}, nil
 		}})

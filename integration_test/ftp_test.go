@@ -12,6 +12,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/fetch/ftp"
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/tier"
@@ -88,7 +89,9 @@ func TestVsftpd(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			aside(t)
 			site := startVsftpd(t, ftpRoot(t, row.robots), row.settings)
-			f := fetch.Fetcher{FTP: true}
+			wire := new(http.Transport)
+			wire.RegisterProtocol("ftp", new(ftp.Transport))
+			f := fetch.Fetcher{Transport: wire}
 			r, err := f.Fetch(t.Context(), originOf(t, site), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -109,7 +112,7 @@ func TestTheGateOverFTP(t *testing.T) {
 	base := &http.Transport{}
 	var sent pathsSent
 	base.RegisterProtocol("ftp", &sent)
-	gate := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Dialect: policy.Google}
+	gate := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0"}
 	defer gate.Shutdown(t.Context())
 	c := &http.Client{Transport: gate}
 	for path, allowed := range map[string]bool{"/public": true, "/private/x": false, "/%2Fprivate/x": false} {
@@ -126,10 +129,13 @@ func TestTheGateOverFTP(t *testing.T) {
 	}
 }
 
-// pathsSent answers every request, and keeps its path.
+// pathsSent answers every request but that for robots.txt, and keeps its path.
 type pathsSent string
 
 func (s *pathsSent) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path == "/robots.txt" {
+		return new(ftp.Transport).RoundTrip(r)
+	}
 	*s += pathsSent(r.URL.Path)
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
 }

@@ -49,7 +49,7 @@ func childMeets(redisURL, site string) {
 	var late atomic.Int64
 	for i, o := range origins {
 		callers.Go(func() {
-			r, err := c.Get(context.Background(), o, &cache.Source{Load: f.Fetch, UserAgent: f.UserAgent})
+			r, _, err := c.Get(context.Background(), o, &cache.Source{Load: f.Fetch, Reader: f.Reader()})
 			if err != nil || r.Err != nil || r.Policy.Decide("examplebot", fmt.Sprint("/private", i)).Allowed {
 				fmt.Println("wrong:", i, err, r)
 			}

@@ -26,9 +26,10 @@ type arrival struct {
 type pacedSite struct {
 	*httptest.Server
 	delay time.Duration
-	pages []string // URLs still to be asked for
-	any   *url.URL // any page
-	busy  int      // workers that have one of the pages in hand
+	pages []string  // URLs still to be asked for
+	any   *url.URL  // any page
+	busy  int       // workers that have one of the pages in hand
+	next  time.Time // when the next request may start
 
 	mu  sync.Mutex // guards log
 	log []arrival
@@ -91,13 +92,14 @@ func crawl(t *testing.T, sites []*pacedSite, workers int) time.Duration {
 		defer mu.Unlock()
 		if done != nil {
 			done.busy--
+			done.next = time.Now().Add(done.delay)
 		}
 		sites = slices.DeleteFunc(sites, func(s *pacedSite) bool { return len(s.pages) == 0 })
 		if len(sites) == 0 {
 			return nil, ""
 		}
 		s = slices.MinFunc(sites, func(a, b *pacedSite) int {
-			return cmp.Or(cmp.Compare(a.busy, b.busy), pacer.Next(a.any).Compare(pacer.Next(b.any)))
+			return cmp.Or(cmp.Compare(a.busy, b.busy), a.next.Compare(b.next))
 		})
 		page, s.pages = s.pages[0], s.pages[1:]
 		s.busy++

@@ -273,7 +273,7 @@ func askAndCheck(t *testing.T, c *cache.Cache, i int, fetches *atomic.Int32) {
 		body := []byte("User-agent: *\nDisallow: " + path + "\n")
 		return &fetch.Result{StatusCode: 200, Policy: policy.Parse(body), Body: body, Time: time.Now()}, nil
 	}
-	r, err := c.Get(t.Context(), originOf(t, siteURL(i).String()), &cache.Source{Load: load})
+	r, _, err := c.Get(t.Context(), originOf(t, siteURL(i).String()), &cache.Source{Load: load})
 	if err != nil || r.Err != nil {
 		t.Errorf("origin %d: %v, %+v", i, err, r)
 		return
@@ -290,7 +290,7 @@ func hitTime(t *testing.T, c *cache.Cache, fetches *atomic.Int32) time.Duration 
 	for range 101 {
 		start := time.Now()
 		for range 100 {
-			if r, err := c.Get(t.Context(), o, &cache.Source{Load: nil}); err != nil || r.Err != nil {
+			if r, _, err := c.Get(t.Context(), o, &cache.Source{Load: nil}); err != nil || r.Err != nil {
 				t.Fatal(err, r.Err)
 			}
 		}

@@ -21,25 +21,25 @@ func TestTheDelayThatIsKept(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name        string
-		k           Keeper
+		k           *Keeper
 		files       []string // one after the other, each for the next of readers
 		readers     []string // the last goes on
 		kept, asked time.Duration
 	}{
-		{"none", Keeper{Delay: s, MaxDelay: 30 * s}, delays(""), nil, s, 0},
-		{"a longer one", Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5"), nil, 5 * s, 5 * s},
-		{"a shorter one", Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 0.25"), nil, s / 4, s / 4},
-		{"zero", Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 0"), nil, 0, 0},
-		{"not below MinDelay", Keeper{Delay: s, MinDelay: 2 * s, MaxDelay: 30 * s}, delays("crawl-delay: 0.25"), nil, 2 * s, s / 4},
-		{"MinDelay without any", Keeper{Delay: s, MinDelay: 2 * s, MaxDelay: 30 * s}, delays(""), nil, 2 * s, 0},
-		{"MinDelay above MaxDelay", Keeper{Delay: s, MinDelay: 60 * s, MaxDelay: 30 * s}, delays("crawl-delay: 40"), nil, 60 * s, 40 * s},
-		{"above MaxDelay", Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 3600"), nil, 30 * s, time.Hour},
-		{"Request-rate", Keeper{Delay: s, MaxDelay: 30 * s}, delays("request-rate: 1/10"), nil, 10 * s, 10 * s},
-		{"the larger of both", Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5\nrequest-rate: 1/4"), nil, 5 * s, 5 * s},
-		{"a new file", Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5", "crawl-delay: 3"), nil, 3 * s, 3 * s},
-		{"a new file without", Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5", ""), nil, s, 0},
-		{"the largest of two readers", Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5", "crawl-delay: 3"), []string{"a", "b"}, 5 * s, 5 * s},
-		{"Delay, if one is asked for less and one for nothing", Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 0.5", ""), []string{"a", "b"}, s, s / 2},
+		{"none", &Keeper{Delay: s, MaxDelay: 30 * s}, delays(""), nil, s, 0},
+		{"a longer one", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5"), nil, 5 * s, 5 * s},
+		{"a shorter one", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 0.25"), nil, s / 4, s / 4},
+		{"zero", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 0"), nil, 0, 0},
+		{"not below MinDelay", &Keeper{Delay: s, MinDelay: 2 * s, MaxDelay: 30 * s}, delays("crawl-delay: 0.25"), nil, 2 * s, s / 4},
+		{"MinDelay without any", &Keeper{Delay: s, MinDelay: 2 * s, MaxDelay: 30 * s}, delays(""), nil, 2 * s, 0},
+		{"MinDelay above MaxDelay", &Keeper{Delay: s, MinDelay: 60 * s, MaxDelay: 30 * s}, delays("crawl-delay: 40"), nil, 60 * s, 40 * s},
+		{"above MaxDelay", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 3600"), nil, 30 * s, time.Hour},
+		{"Request-rate", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("request-rate: 1/10"), nil, 10 * s, 10 * s},
+		{"the larger of both", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5\nrequest-rate: 1/4"), nil, 5 * s, 5 * s},
+		{"a new file", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5", "crawl-delay: 3"), nil, 3 * s, 3 * s},
+		{"a new file without", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5", ""), nil, s, 0},
+		{"the largest of two readers", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5", "crawl-delay: 3"), []string{"a", "b"}, 5 * s, 5 * s},
+		{"Delay, if one is asked for less and one for nothing", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 0.5", ""), []string{"a", "b"}, s, s / 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.readers = append(tt.readers, "bot")

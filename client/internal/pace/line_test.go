@@ -11,73 +11,79 @@ import (
 
 const s = time.Second
 
+// fields are some of a Keeper, where they are not those of keeper.
+type fields struct {
+	Delay, MinDelay time.Duration // negative: none
+	MaxUnderway     int           // negative: any number
+}
+
 // Who goes first at one origin, and when. Each request takes a second unless it says otherwise; the delay is a second.
 func TestTheLine(t *testing.T) {
 	robots, other := Ask{Robots: true}, Ask{Origin: originOf("other.example")}
 	for _, tt := range []struct {
 		name     string
-		k        Keeper // with the fields of keeper where zero
+		k        fields
 		requests []request
 		want     []string
 	}{
-		{"in the order in which they came, from end to start", Keeper{},
+		{"in the order in which they came, from end to start", fields{},
 			[]request{{name: "a"}, {name: "b", after: 1}, {name: "c", after: 2}, {name: "d", after: 20 * s}},
 			[]string{"0 a", "2 b", "4 c", "20 d"}},
-		{"robots.txt goes first, and keeps the distance", Keeper{},
+		{"robots.txt goes first, and keeps the distance", fields{},
 			[]request{{name: "a"}, {name: "b", after: 1}, {name: "robots", after: s, ask: robots}, {name: "more", after: s + 1, ask: robots}},
 			[]string{"0 a", "2 robots", "4 more", "6 b"}},
-		{"robots.txt waits for no open body, but takes a place", Keeper{},
+		{"robots.txt waits for no open body, but takes a place", fields{},
 			[]request{{name: "a", body: 60 * s}, {name: "robots", after: 2 * s, ask: robots, header: 4 * s}, {name: "b", after: 3 * s}},
 			[]string{"0 a", "2 robots", "62 b"}},
-		{"a robots.txt under way takes a place", Keeper{},
+		{"a robots.txt under way takes a place", fields{},
 			[]request{{name: "robots", ask: robots, header: 10 * s}, {name: "a", after: s}},
 			[]string{"0 robots", "11 a"}},
-		{"robots.txt waits for a header, and a delay from there", Keeper{},
+		{"robots.txt waits for a header, and a delay from there", fields{},
 			[]request{{name: "a", header: 4 * s, body: 9 * s}, {name: "robots", after: s, ask: robots}},
 			[]string{"0 a", "5 robots"}},
-		{"but no longer than five seconds", Keeper{},
+		{"but no longer than five seconds", fields{},
 			[]request{{name: "a", header: 30 * s}, {name: "robots", after: 2 * s, ask: robots}},
 			[]string{"0 a", "7 robots"}},
-		{"no origin waits for another", Keeper{},
+		{"no origin waits for another", fields{},
 			[]request{{name: "a", body: 9 * s}, {name: "other", after: 1, ask: other}},
 			[]string{"0 a", "0 other"}},
-		{"who gives up leaves no gap", Keeper{},
+		{"who gives up leaves no gap", fields{},
 			[]request{{name: "a"}, {name: "b", after: 1, within: 1500 * time.Millisecond}, {name: "c", after: 2}},
 			[]string{"0 a", "1 b late until 2, delay 1s", "2 c"}},
-		{"who gives up in the line", Keeper{},
+		{"who gives up in the line", fields{},
 			[]request{{name: "a", body: 9 * s}, {name: "b", after: 1, within: 5 * s}, {name: "c", after: 2}},
 			[]string{"0 a", "5 b: context deadline exceeded", "11 c"}},
-		{"two at a time, with the delay from each start and end", Keeper{MaxUnderway: 2},
+		{"two at a time, with the delay from each start and end", fields{MaxUnderway: 2},
 			[]request{{name: "a", body: 1500 * time.Millisecond}, {name: "b", after: 1, body: 9 * s}, {name: "c", after: 2}, {name: "d", after: 3}},
 			[]string{"0 a", "1 b", "3.5 c", "5.5 d"}},
-		{"any number at a time", Keeper{MaxUnderway: -1},
+		{"any number at a time", fields{MaxUnderway: -1},
 			[]request{{name: "a", body: 9 * s}, {name: "b", after: 1, body: 9 * s}, {name: "c", after: 2, body: 9 * s}, {name: "d", after: 3}},
 			[]string{"0 a", "1 b", "2 c", "3 d"}},
-		{"without a delay", Keeper{Delay: -1},
+		{"without a delay", fields{Delay: -1},
 			[]request{{name: "a"}, {name: "b", after: 1}, {name: "c", after: 2}},
 			[]string{"0 a", "1 b", "2 c"}},
-		{"MinDelay is a floor", Keeper{MinDelay: 3 * s},
+		{"MinDelay is a floor", fields{MinDelay: 3 * s},
 			[]request{{name: "a"}, {name: "b", after: 1}},
 			[]string{"0 a", "4 b"}},
-		{"a Try that is late keeps its place until At and 250 ms", Keeper{},
+		{"a Try that is late keeps its place until At and 250 ms", fields{},
 			[]request{{name: "a"}, {name: "try", after: s / 2, try: true}, {name: "b", after: 1100 * time.Millisecond}, {name: "again", after: 2100 * time.Millisecond, try: true}},
 			[]string{"0 a", "0.5 try late until 1.5, delay 1s", "2 b", "2.1 again late until 3.1, delay 1s"}},
-		{"a Try takes its place at At", Keeper{},
+		{"a Try takes its place at At", fields{},
 			[]request{{name: "a", header: 1}, {name: "try", after: s / 2, try: true}, {name: "b", after: 600 * time.Millisecond}, {name: "again", after: s + 1, try: true}},
 			[]string{"0 a", "0.5 try late until 1, delay 1s", "1 again", "3 b"}},
-		{"or loses it", Keeper{},
+		{"or loses it", fields{},
 			[]request{{name: "a", header: 1}, {name: "try", after: s / 2, try: true}, {name: "b", after: 600 * time.Millisecond}, {name: "again", after: 1300 * time.Millisecond, try: true}},
 			[]string{"0 a", "0.5 try late until 1, delay 1s", "1.25 b", "1.3 again late until 2.3, delay 1s"}},
-		{"behind others, At counts them", Keeper{},
+		{"behind others, At counts them", fields{},
 			[]request{{name: "a", header: 1}, {name: "b", after: 1, header: 1}, {name: "c", after: 2, header: 1}, {name: "try", after: s / 2, try: true}, {name: "d", after: 600 * time.Millisecond, header: 1}, {name: "again", after: 3*s + 3, try: true}},
 			[]string{"0 a", "0.5 try late until 3, delay 1s", "1 b", "2 c", "3 again", "5 d"}},
-		{"a place that a Try left holds up nobody who is done before", Keeper{},
+		{"a place that a Try left holds up nobody who is done before", fields{},
 			[]request{{name: "a", header: 1}, {name: "b", after: 1, within: 900 * time.Millisecond}, {name: "c", after: 2, within: 0, header: 1}, {name: "try", after: s / 2, try: true}, {name: "d", after: 600 * time.Millisecond, header: 1}},
 			[]string{"0 a", "0 b late until 1, delay 1s", "0.5 try late until 2, delay 1s", "1 c", "2.25 d"}},
-		{"any Try takes the place that another left", Keeper{},
+		{"any Try takes the place that another left", fields{},
 			[]request{{name: "a", header: 1}, {name: "try", after: s / 2, try: true}, {name: "second", after: 600 * time.Millisecond, try: true}, {name: "b", after: 700 * time.Millisecond}, {name: "third", after: s + 1, try: true}},
 			[]string{"0 a", "0.5 try late until 1, delay 1s", "0.6 second late until 1, delay 1s", "1 third", "3 b"}},
-		{"robots.txt does not wait for that of a Try", Keeper{},
+		{"robots.txt does not wait for that of a Try", fields{},
 			[]request{{name: "a", header: 1}, {name: "try", after: s / 2, try: true}, {name: "robots", after: 600 * time.Millisecond, ask: robots}},
 			[]string{"0 a", "0.5 try late until 1, delay 1s", "1 robots"}},
 	} {
