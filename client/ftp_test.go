@@ -1,7 +1,9 @@
 package client_test
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/fetch/ftp"
 	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -133,5 +136,26 @@ func TestFTPErrorsSayWhatToDo(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", url, err)
 		}
+	}
+}
+
+// An ftp that is not registered is a mistake of the program, and the error says what to do; with fetch/ftp the gate asks
+// a server.
+func TestFTPHasToBeRegistered(t *testing.T) {
+	bare := &client.Transport{Base: new(http.Transport)}
+	if _, err := bare.RoundTrip(request("GET", "ftp://127.0.0.1:1/x", nil)); !errors.Is(err, client.ErrNotSent) || !strings.Contains(err.Error(), "RegisterProtocol") {
+		t.Errorf("got %v, want ErrNotSent that names RegisterProtocol", err)
+	}
+	dialled := ""
+	dial := func(_ context.Context, _, addr string) (net.Conn, error) {
+		dialled = addr
+		return nil, errors.New("no FTP here")
+	}
+	base := new(http.Transport)
+	base.RegisterProtocol("ftp", &ftp.Transport{DialContext: dial})
+	gate := &client.Transport{Base: base, Fetcher: &fetch.Fetcher{Retries: -1}}
+	_, err := gate.RoundTrip(request("GET", "ftp://a.example/x", nil))
+	if refusal, ok := errors.AsType[*client.DisallowedError](err); !ok || refusal.Reason != policy.ReasonUnreachable || dialled != "a.example:21" {
+		t.Errorf("got %v after a dial to %q", err, dialled)
 	}
 }
