@@ -1,0 +1,150 @@
+// Package dirstore is a cache.Store in a directory of files, one for each key: robots.txt
+// results (RFC 9309 §2.4) survive a restart. Any number of processes of one machine may share the
+// directory: what one has read, the others find. For one fetch among them, see package redisstore.
+//
+// After a crash or kill -9 each value is its old or its new version, never a mix; after a loss of
+// power the last ones may be damaged. A damaged file harms its own site, whose robots.txt is
+// fetched anew. The time of a file is its end: to copy the directory, keep the times (cp -p).
+package dirstore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+)
+
+// Store is a directory. It is safe for concurrent use, and holds nothing open between calls.
+type Store struct{ dir string }
+
+const (
+	// suffix ends the names of all files of a Store: what else is in the directory stays.
+	suffix = ".robots"
+
+	// sweepOne is how many Puts there are to one that sweeps its folder, of which there are 256.
+	sweepOne = 256
+
+	// grace is how long after its end a file is removed. One that is being written has no end yet, and is
+	// younger; one that a killed process has left is not.
+	grace = time.Hour
+)
+
+// Open makes the directory with mode 0700 if it is not there; its parent must be. The error says so if
+// dir is a file, or if nothing can be written there.
+func Open(dir string) (*Store, error) {
+	err := os.Mkdir(dir, 0o700)
+	if info, _ := os.Stat(dir); info != nil && !info.IsDir() {
+		return nil, fmt.Errorf("dirstore: %s is a file, such as earlier versions kept: remove it, or name a directory", dir)
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		var probe *os.File
+		if probe, err = os.CreateTemp(dir, "*"+suffix); err == nil {
+			err = cmp.Or(probe.Close(), os.Remove(probe.Name()))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dirstore: %w", err)
+	}
+	return &Store{dir}, nil
+}
+
+// Get implements cache.Store. What is damaged, or under another key, is an error and not cache.ErrMiss: there
+// was something.
+func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	file, err := os.Open(s.path(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, cache.ErrMiss
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dirstore: get: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err == nil && !info.ModTime().After(time.Now()) {
+		return nil, cache.ErrMiss
+	}
+	var text []byte
+	if most := len(key) + len("\n") + cache.MaxValue; err == nil && info.Size() <= int64(most) {
+		text = make([]byte, info.Size())
+		_, err = io.ReadFull(file, text)
+	}
+	data, ok := bytes.CutPrefix(text, []byte(key+"\n"))
+	if !ok || err != nil {
+		return nil, fmt.Errorf("dirstore: %s is damaged: %w", file.Name(), cmp.Or(err, io.ErrUnexpectedEOF))
+	}
+	return data, nil
+}
+
+// Put implements cache.Store. It leaves the disk to write when it likes.
+func (s *Store) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	path := s.path(key)
+	if err := write(path, append([]byte(key+"\n"), data...), time.Now().Add(ttl)); err != nil {
+		return fmt.Errorf("dirstore: put: %w", err)
+	}
+	if rand.N(sweepOne) == 0 {
+		sweep(filepath.Dir(path))
+	}
+	return nil
+}
+
+// write writes a file beside the one of that name, and then puts it in its place: nobody reads half of it.
+func write(path string, text []byte, end time.Time) error {
+	folder := filepath.Dir(path)
+	file, err := os.CreateTemp(folder, "*"+suffix)
+	if errors.Is(err, fs.ErrNotExist) && os.MkdirAll(folder, 0o700) == nil {
+		file, err = os.CreateTemp(folder, "*"+suffix)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err = cmp.Or(err, file.Close()); err == nil {
+		err = os.Chtimes(file.Name(), time.Time{}, end)
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name()) // or a sweep does
+	}
+	return err
+}
+
+// sweep removes what has lapsed. What another process puts there between the two calls is lost, which costs a fetch.
+func sweep(folder string) {
+	files, _ := os.ReadDir(folder)
+	lapsed := time.Now().Add(-grace)
+	for _, file := range files {
+		if !strings.HasSuffix(file.Name(), suffix) {
+			continue
+		}
+		if info, err := file.Info(); err == nil && info.ModTime().Before(lapsed) {
+			_ = os.Remove(filepath.Join(folder, file.Name()))
+		}
+	}
+}
+
+// path is where the file of a key is: keys may hold what names of files may not.
+func (s *Store) path(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	name := hex.EncodeToString(sum[:])
+	return filepath.Join(s.dir, name[:2], name[2:]+suffix)
+}
