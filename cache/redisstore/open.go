@@ -1,13 +1,14 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -30,21 +31,30 @@ import (
 // dial_timeout, are those of redis.ParseURL, redis.ParseFailoverURL and redis.ParseClusterURL. In
 // a password, what is neither letter nor digit must be escaped, / as %2F.
 //
-// The client keeps to deadlines and does not retry, which a cache.Cache does itself. A
-// redisturns.Store can share it. It begins to connect; no server need run yet.
+// The client has 64 connections at most (pool_size; in a cluster, to each node). It keeps to deadlines and does
+// not retry, which a cache.Cache does itself. A redisturns.Store can share it. No server need run yet.
+//
+// go-redis logs each failure of a connection on standard error, for all its clients. Open gives these lines
+// to slog at level Debug, because the Cache reports an outage once; redis.SetLogger, called later, takes them.
 func Open(url string) (*Store, error) {
 	c, err := open(url)
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	s := &Store{Client: c}
-	go func() { // has a connection made, so that those who ask first do not wait for it
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = s.batch.Do(ctx, c, redis.NewStatusCmd(ctx, "ping"))
-	}()
-	return s, nil
+	redis.SetLogger(debug{})
+	return &Store{Client: c}, nil
 }
+
+// debug is a logger for go-redis.
+type debug struct{}
+
+func (debug) Printf(ctx context.Context, format string, args ...any) {
+	slog.DebugContext(ctx, "redisstore: go-redis says", "line", fmt.Sprintf(format, args...))
+}
+
+// poolSize is how many connections a process has to a server. With 64, 300 misses of one moment at a server
+// 50 ms away take a quarter of a second.
+const poolSize = 64
 
 // open quotes nothing of a URL that could be a password, whatever was meant by the URL.
 func open(raw string) (redis.UniversalClient, error) {
@@ -79,7 +89,7 @@ func newClient(u *url.URL, raw string) (redis.UniversalClient, error) {
 			return nil, errors.New("master_name is empty: set it to the name that the Sentinels have for the master")
 		}
 		opt.ContextTimeoutEnabled, opt.MaxRetries, opt.DialerRetries = true, -1, 1
-		opt.DisableIdentity = true
+		opt.DisableIdentity, opt.PoolSize = true, cmp.Or(opt.PoolSize, poolSize)
 		return redis.NewFailoverClient(opt), nil
 	case q.Has("addr"):
 		if db := strings.Trim(u.Path, "/"); db != "" && db != "0" {
@@ -90,7 +100,8 @@ func newClient(u *url.URL, raw string) (redis.UniversalClient, error) {
 			return nil, wrong(err, "redis://host1:6379?addr=host2:6379")
 		}
 		opt.ContextTimeoutEnabled, opt.MaxRetries, opt.DialerRetries = true, -1, 1
-		opt.DisableIdentity, opt.MaintNotificationsConfig = true, briefGreeting
+		opt.DisableIdentity, opt.PoolSize = true, cmp.Or(opt.PoolSize, poolSize)
+		opt.MaintNotificationsConfig = briefGreeting
 		return redis.NewClusterClient(opt), nil
 	}
 	opt, err := redis.ParseURL(raw)
@@ -98,7 +109,8 @@ func newClient(u *url.URL, raw string) (redis.UniversalClient, error) {
 		return nil, wrong(err, "redis://localhost:6379/0")
 	}
 	opt.ContextTimeoutEnabled, opt.MaxRetries, opt.DialerRetries = true, -1, 1
-	opt.DisableIdentity, opt.MaintNotificationsConfig = true, briefGreeting
+	opt.DisableIdentity, opt.PoolSize = true, cmp.Or(opt.PoolSize, poolSize)
+	opt.MaintNotificationsConfig = briefGreeting
 	return redis.NewClient(opt), nil
 }
 

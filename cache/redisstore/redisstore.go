@@ -5,8 +5,8 @@
 //
 // The server may be alone, under Sentinel or a cluster; see Open. A failover, or a server that
 // comes back without its memory, costs fetches and no more: each process goes on with what it has
-// in its own memory. For connections that fail, go-redis writes lines of its own, beside the one of the Cache:
-// redis.SetLogger takes those. If users are told apart (ACL), one for a crawler is
+// in its own memory, and puts each file there when it next reads it (sooner, after a restart).
+// If users are told apart (ACL), one for a crawler is
 //
 //	ACL SETUSER crawler on >password ~robotsgate:* &robotsgate:* +@all -@admin -@dangerous
 package redisstore
@@ -17,6 +17,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -26,8 +27,7 @@ import (
 )
 
 // Store implements cache.Store and cache.Locker. It is safe for concurrent use and must not be
-// copied. Calls of the same moment share a round trip. If the server may evict values
-// (maxmemory-policy), that costs fetches and nothing else.
+// copied. If the server may evict values (maxmemory-policy), that costs fetches and nothing else.
 type Store struct {
 	// Client talks to one server, to the master that Sentinels name, or to a cluster. Set
 	// ContextTimeoutEnabled in its options: otherwise a silent server holds each call for five
@@ -37,8 +37,6 @@ type Store struct {
 
 	// Prefix goes before all keys. If empty, "robotsgate:".
 	Prefix string
-
-	batch Batch
 }
 
 // Close closes the client. The cache.Cache that has the Store does this when it is closed.
@@ -49,25 +47,27 @@ func (s *Store) Close() error {
 	return s.Client.Close()
 }
 
-// Get implements cache.Store. If a value is too long, or of a type that no Cache puts, Get
-// reads no more than it needs to see that.
+// Get implements cache.Store. It reads no more than cache.MaxValue bytes and one. What no Cache puts, such as
+// another type, is an error and not cache.ErrMiss: there was something.
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
-	cmd := redis.NewStringCmd(ctx, "getrange", s.key(key), 0, cache.MaxValue)
-	err := s.batch.Do(ctx, s.Client, cmd)
+	var there *redis.IntCmd
+	var value *redis.StringCmd
+	_, err := s.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		there, value = p.Exists(ctx, s.key(key)), p.GetRange(ctx, s.key(key), 0, cache.MaxValue)
+		return nil
+	})
 	switch {
-	case err == redis.Nil, redis.HasErrorPrefix(err, "WRONGTYPE"):
-		return nil, cache.ErrMiss // Put replaces it
 	case err != nil:
 		return nil, fmt.Errorf("redisstore: get: %w", err)
-	}
-	data, err := cmd.Bytes()
-	if len(data) == 0 {
+	case value.Val() == "" && there.Val() == 0:
 		return nil, cache.ErrMiss
+	case value.Val() == "":
+		return nil, errors.New("redisstore: get: an empty value")
 	}
-	return data, err
+	return value.Bytes()
 }
 
 // Put implements cache.Store.
@@ -75,8 +75,7 @@ func (s *Store) Put(ctx context.Context, key string, data []byte, ttl time.Durat
 	if err := s.usable(); err != nil {
 		return err
 	}
-	cmd := redis.NewStatusCmd(ctx, "set", s.key(key), data, "px", max(ttl, time.Second).Milliseconds())
-	if err := s.batch.Do(ctx, s.Client, cmd); err != nil {
+	if err := s.Client.Set(ctx, s.key(key), data, max(ttl, time.Second)).Err(); err != nil {
 		return fmt.Errorf("redisstore: put: %w", err)
 	}
 	return nil
@@ -103,15 +102,14 @@ func (s *Store) Lock(ctx context.Context, key string, ttl time.Duration) (unlock
 		store: s, key: s.key("lock:" + key), token: rand.Text(),
 		ttl: max(ttl, 10*time.Millisecond), done: make(chan struct{}),
 	}
-	err = s.batch.Do(ctx, s.Client, redis.NewStatusCmd(ctx, "set", l.key, l.token, "nx", "px", l.ttl.Milliseconds()))
-	switch {
-	case err == redis.Nil:
-		return nil, false, nil
+	switch ok, err = s.Client.SetNX(ctx, l.key, l.token, l.ttl).Result(); {
 	case err != nil:
-		if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) { // that of the pipeline may be noticed first
+		if late, _ := errors.AsType[net.Error](err); ctx.Err() != nil || late != nil && late.Timeout() {
 			go l.release() // it may yet be given
 		}
 		return nil, false, fmt.Errorf("redisstore: lock: %w", err)
+	case !ok:
+		return nil, false, nil
 	}
 	go l.renew()
 	return sync.OnceFunc(l.release), true, nil
@@ -150,7 +148,7 @@ func (l *lock) release() {
 func (l *lock) run(script *redis.Script, args ...any) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(l.ttl/3, 100*time.Millisecond))
 	defer cancel()
-	return l.store.batch.Run(ctx, l.store.Client, script, l.key, append([]any{l.token}, args...)...).Int()
+	return script.Run(ctx, l.store.Client, []string{l.key}, append([]any{l.token}, args...)...).Int()
 }
 
 func (s *Store) key(key string) string { return cmp.Or(s.Prefix, "robotsgate:") + key }

@@ -1,8 +1,13 @@
 package redisstore_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 )
 
@@ -115,22 +121,45 @@ func TestOpenMakesTheClientThatTheURLNames(t *testing.T) {
 	}
 }
 
+// server is a hook in place of a server that answers each command after a time.
+type server struct {
+	latency time.Duration
+	answer  func(redis.Cmder) error
+}
+
+func (s server) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (s server) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		select {
+		case <-time.After(s.latency):
+			cmd.SetErr(s.answer(cmd))
+		case <-ctx.Done():
+			cmd.SetErr(ctx.Err())
+		}
+		return cmd.Err()
+	}
+}
+
+func (s server) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
 // A lock whose caller has left may have been given all the same: it is given back, or its origin would be fetched by
 // no one for a while.
 func TestALockThatComesTooLateIsGivenBack(t *testing.T) {
 	for name, row := range map[string]struct{ latency, patience time.Duration }{
-		"the caller's time is over":   {time.Second, 100 * time.Millisecond},
-		"the caller is cancelled":     {time.Second, time.Minute},
-		"the pipeline's time is over": {0, 100 * time.Millisecond},
+		"the caller's time is over":     {time.Second, 100 * time.Millisecond},
+		"the caller is cancelled":       {time.Second, time.Minute},
+		"the connection's time is over": {0, 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var sent []string
 				c := redis.NewClient(&redis.Options{Addr: "192.0.2.1:6379", MaxRetries: -1, ContextTimeoutEnabled: true})
 				defer c.Close()
-				c.AddHook(&line{latency: row.latency, answer: func(cmd redis.Cmder) error {
-					if cmd.Name() == "set" {
-						return context.DeadlineExceeded
+				c.AddHook(server{row.latency, func(cmd redis.Cmder) error {
+					if cmd.Name() == "set" || cmd.Name() == "setnx" {
+						return fmt.Errorf("read: %w", os.ErrDeadlineExceeded)
 					}
 					sent = append(sent, fmt.Sprint(cmd.Name(), " ", cmd.Args()[3]))
 					return nil
@@ -147,5 +176,40 @@ func TestALockThatComesTooLateIsGivenBack(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The Cache reports an outage once. go-redis would add a line for each connection that fails.
+func TestAnOutageIsNotOnStandardError(t *testing.T) {
+	var said bytes.Buffer
+	before, stderr := slog.Default(), os.Stderr
+	defer func() { slog.SetDefault(before); os.Stderr = stderr }()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Stderr = write
+	slog.SetDefault(slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	s, err := redisstore.Open("redis://127.0.0.1:1/0") // where nobody listens
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := s.Get(t.Context(), "https://a.example"); err == nil || errors.Is(err, cache.ErrMiss) {
+			t.Errorf("got %v, want an error that is no miss", err)
+		}
+	}
+	s.Close()
+	write.Close()
+	if text, _ := io.ReadAll(read); len(text) > 0 {
+		t.Errorf("on standard error: %s", text)
+	}
+	for line := range strings.Lines(said.String()) {
+		if !strings.Contains(line, "level=DEBUG") {
+			t.Errorf("logged: %s", line)
+		}
+	}
+	if !strings.Contains(said.String(), "failed to dial") {
+		t.Errorf("logged %q: go-redis says nothing, or another thing", said.String())
 	}
 }
