@@ -13,11 +13,8 @@ require (
 	golang.org/x/sync v0.25.0
 )
 
-// The stores: only who imports cache/boltstore or cache/redisstore builds them.
-require (
-	github.com/redis/go-redis/v9 v9.23.0
-	go.etcd.io/bbolt v1.5.0
-)
+// The store in Redis: only who imports cache/redisstore builds it.
+require github.com/redis/go-redis/v9 v9.23.0
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the testdata/api.txt of each pack
 
 // public are the packages that programs may import.
 var public = []string{
-	"cache", "cache/boltstore", "cache/cachetest", "cache/redisstore", "client", "client/sign", "client/turns",
+	"cache", "cache/cachetest", "cache/dirstore", "cache/redisstore", "client", "client/sign", "client/turns",
 	"client/turns/redisturns", "client/turns/turnstest", "fetch", "policy", "policy/lint", "policy/page", "policy/usage",
 }
 

@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +24,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/robotsgate/robotsgate/cache"
-	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/cache/dirstore"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
@@ -218,7 +217,7 @@ const (
 )
 
 // telling is a Store that prints the version that a value has, once it is on the disk.
-type telling struct{ *boltstore.Store }
+type telling struct{ *dirstore.Store }
 
 func (s telling) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
 	err := s.Store.Put(ctx, key, data, ttl)
@@ -233,7 +232,7 @@ func (s telling) Put(ctx context.Context, key string, data []byte, ttl time.Dura
 // fetch: every lookup is a fetch. It prints each version before it is queued, and once it has
 // been put.
 func childWrites(file, first string) {
-	store, err := boltstore.Open(file)
+	store, err := dirstore.Open(file)
 	if err != nil {
 		proc.Fail(err)
 	}
@@ -279,7 +278,7 @@ const maxPuts = 3 * killedOrigins
 func TestCacheKilledWriterLeavesEveryEntryOldOrNew(t *testing.T) {
 	tier.Gate(t)
 	aside(t)
-	file := filepath.Join(t.TempDir(), "robots.db")
+	file := t.TempDir()
 	found := slices.Repeat([]int{-1}, killedOrigins)
 	kills, next, puts, entries := max(3, sizes.Of(100)), 0, 0, 0
 	for kill := range kills {
@@ -340,11 +339,10 @@ func untilKilled(t *testing.T, file string, first int, life time.Duration) (said
 // of each origin's rules, -1 if there is none. Rules of two versions are an error.
 func readVersions(t *testing.T, file string) []int {
 	t.Helper()
-	store, err := boltstore.Open(file)
+	store, err := dirstore.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
 	c := &cache.Cache{Store: store, MinTTL: 24 * time.Hour, StoreTimeout: time.Minute} // a slow disk is no miss
 	all := make([]int, killedOrigins)
 	for i := range all {

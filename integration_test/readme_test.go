@@ -122,7 +122,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
-	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/cache/dirstore"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
@@ -138,7 +138,7 @@ var (
 	_ client.Pacer
 	_ redisturns.Store
 	_ = []any{errors.New, io.WriteString, log.Println, http.Get, httptest.NewServer, time.Now}
-	_ = []any{boltstore.Open, redisstore.Open}
+	_ = []any{dirstore.Open, redisstore.Open}
 )
 
 `

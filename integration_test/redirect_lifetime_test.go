@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/cache"
-	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/cache/dirstore"
 )
 
 // What a redirect says of its own reuse holds for what it led to, after a restart, too.
@@ -29,9 +29,9 @@ func TestARedirectsCacheControlIsRead(t *testing.T) {
 				}
 				http.Redirect(w, r, target+"/robots.txt", http.StatusFound)
 			})
-			path := t.TempDir() + "/robots.db"
+			path := t.TempDir()
 			for run := range 2 { // the second of another process
-				store, err := boltstore.Open(path)
+				store, err := dirstore.Open(path)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -44,7 +44,6 @@ func TestARedirectsCacheControlIsRead(t *testing.T) {
 				if err := rt.Cache.Shutdown(t.Context()); err != nil {
 					t.Error(err)
 				}
-				store.Close()
 				changed.Store(true)
 			}
 			if n := len(record.of("/robots.txt")); n != want {

@@ -25,7 +25,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
-// daemon is a program that runs on: what serve and proxy have in common. Its fields but file are flags. What
+// daemon is a program that runs on: what serve and proxy have in common. Its fields are flags. What
 // they mean together is for logger, listen, readToken and openGate to say, when the program begins.
 type daemon struct {
 	*shell.App
@@ -39,7 +39,6 @@ type daemon struct {
 	logs    string
 	level   slog.LevelVar
 	drain   time.Duration // zero: what is under way is cut off
-	file    string        // the store that is the user's own
 }
 
 // register adds the flags. address is the usual one of --listen. The caller may then give some of them other
@@ -58,7 +57,7 @@ func (s *daemon) register(cmd *cobra.Command, address string) {
 	s.Register(cmd, site.AgentVar, site.DialectVar, site.AgreementsVar)
 	s.RegisterCache(cmd)
 	// For a run that ends, no --cache means memory. One that runs on would ask each site anew after a restart.
-	f.Lookup("cache").Usage += ". By default a file of this user, or none with --connect-to"
+	f.Lookup("cache").Usage += ". By default a folder of this user, or none with --connect-to"
 }
 
 // setLevel reads --log-level.
@@ -172,9 +171,8 @@ func (s *daemon) logger() (*slog.Logger, error) {
 }
 
 // openGate makes a gate with the settings of a program that runs on. Without --cache, its place is the user's
-// own: serve and proxy have a file each, because one process at a time can open it. Who has no such folder,
-// as a service of systemd's without a home, gets a warning and memory: nothing was asked for that fails. But
-// a file that is there and cannot be opened ends the program, for another one like it is probably running. With
+// own, which serve and proxy share. Who has no such folder, as a service of systemd's without a home, gets a warning
+// and memory: nothing was asked for that fails. But one that is there and cannot be written ends the program. With
 // --connect-to another server answers, and the next run, without it, must not take that for what the sites say.
 //
 // It warns of each secret that others on this machine may read, and refuses none: a group may be meant to read it.
@@ -194,13 +192,13 @@ func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
 		if err != nil {
 			log.Warn("robots.txt is kept in memory only", "error", err)
 		} else {
-			own = filepath.Join(dir, s.file)
+			own = filepath.Join(dir, "cache")
 			n.CacheAt = own
 		}
 	}
 	g, err := n.Open(s.Err)
 	if err != nil && own != "" {
-		return nil, fmt.Errorf("%w; --cache FILE takes another place, --cache none none", err)
+		return nil, fmt.Errorf("%w; --cache DIR takes another place, --cache none none", err)
 	}
 	if err != nil {
 		return nil, err

@@ -90,9 +90,9 @@ func filterCommand(a *shell.App) *cobra.Command {
 		Short: "Keep the URLs of a list that a crawler may fetch",
 		Long:  filterHelp,
 		Example: `  robots filter --agent ExampleBot < urls.txt > allowed.txt
-  robots filter --agent ExampleBot --refused refused.tsv --cache robots.db < urls.txt > allowed.txt
+  robots filter --agent ExampleBot --refused refused.tsv --cache robots-cache < urls.txt > allowed.txt
   robots filter --agent ExampleBot --uses train-ai < urls.txt > trainable.txt
-  robots filter --output allowed.txt --resume --cache robots.db < urls.txt
+  robots filter --output allowed.txt --resume --cache robots-cache < urls.txt
   zcat pages.jsonl.gz | robots filter --cache redis://localhost:6379 > allowed.jsonl`,
 		Args:              shell.None("filter reads standard input, as in robots filter < urls.txt"),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -150,7 +150,7 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 		output, refusals = 0, 0
 	}
 	if f.outputAt != "" {
-		if f.output, err = create(f.outputAt, output, f.In, named(f.CacheAt)); err != nil {
+		if f.output, err = create(f.outputAt, output, f.In); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, f.output.Close()) }()
@@ -158,7 +158,7 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 		f.Out = f.output
 	}
 	if f.refusedAt != "" {
-		if f.refusals, err = create(f.refusedAt, refusals, f.In, f.Out, named(f.CacheAt)); err != nil {
+		if f.refusals, err = create(f.refusedAt, refusals, f.In, f.Out); err != nil {
 			if output == os.O_EXCL && f.output != nil { // or the next run would find it there
 				os.Remove(f.outputAt)
 			}

@@ -241,8 +241,8 @@ func TestFilterStaysWarmOverRuns(t *testing.T) {
 	tier.Gate(t)
 	t.Parallel()
 	for name, at := range map[string]func(*testing.T) string{
-		"file":  func(t *testing.T) string { return filepath.Join(t.TempDir(), "robots.db") },
-		"Redis": redis,
+		"directory": func(t *testing.T) string { return filepath.Join(t.TempDir(), "robots") },
+		"Redis":     redis,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCrowd()
@@ -297,8 +297,8 @@ func TestFilterInterruptedAndRunAgain(t *testing.T) {
 	t.Parallel()
 	c := newCrowd()
 	m := serveMany(t, 20*time.Millisecond)
-	db := filepath.Join(t.TempDir(), "robots.db")
-	cmd := m.command(t, c, "--cache", db, "--parallel", "16")
+	dir := filepath.Join(t.TempDir(), "robots")
+	cmd := m.command(t, c, "--cache", dir, "--parallel", "16")
 	var problems bytes.Buffer
 	cmd.Stderr = &problems
 	stdout, err := cmd.StdoutPipe()
@@ -329,7 +329,7 @@ func TestFilterInterruptedAndRunAgain(t *testing.T) {
 	}
 	t.Logf("interrupted after %d of %d bytes: %s", len(got), len(want), problems.String())
 
-	cmd = m.command(t, c, "--cache", db)
+	cmd = m.command(t, c, "--cache", dir)
 	var out bytes.Buffer
 	problems.Reset()
 	cmd.Stdout, cmd.Stderr = &out, &problems

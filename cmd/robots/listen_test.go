@@ -86,7 +86,7 @@ func TestDefaultCacheIsOfSitesThemselves(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.End(t.Context(), a)
-		if _, err := os.Stat(filepath.Join(home, "robotsgate", "serve.db")); (err == nil) != (to == nil) {
+		if _, err := os.Stat(filepath.Join(home, "robotsgate", "cache")); (err == nil) != (to == nil) {
 			t.Errorf("--connect-to %q: %v", to, err)
 		}
 	}

@@ -62,7 +62,7 @@ func proxyCommand(a *shell.App) *cobra.Command { return newProxy(a).command() }
 
 // newProxy is apart for tests, which set narrower bounds.
 func newProxy(a *shell.App) *proxying {
-	return &proxying{daemon: daemon{App: a, file: "proxy.db"}, bounds: proxy.UsualLimits}
+	return &proxying{daemon: daemon{App: a}, bounds: proxy.UsualLimits}
 }
 
 // command makes the subcommand for p. What can be told from the flags alone is wrong usage before run opens
@@ -130,9 +130,7 @@ func (p *proxying) run(ctx context.Context) error {
 	if s.Authority, err = p.authority(); err != nil {
 		return err
 	}
-	// The sockets come before the gate, so that a second start says that the address is taken, and not that
-	// the file of the cache is. The address for the watchers is held to the
-	// same rules: beyond the loopback it needs --token-file or --open.
+	// The address for the watchers is held to the same rules: beyond the loopback it needs --token-file or --open.
 	// CONNECT has to be able to leave the protocol, which HTTP/2 does not let it.
 	l, err := p.listen(log, p.address, s.Guard.Token, "http/1.1")
 	if err != nil {

@@ -110,16 +110,16 @@ func TestProxyStartsWarm(t *testing.T) {
 			reads++
 		}
 	})
-	file := filepath.Join(t.TempDir(), "proxy.db")
+	dir := filepath.Join(t.TempDir(), "robots")
 	for range 2 {
-		v := startProxy(t, "--private", "--cache="+file, to)
+		v := startProxy(t, "--private", "--cache="+dir, to)
 		v.do("GET", "http://s.example/a")
 		v.stop()
 		v.end <- <-v.end
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if _, err := os.Stat(file); err != nil || reads != 1 {
+	if _, err := os.Stat(dir); err != nil || reads != 1 {
 		t.Errorf("robots.txt was read %d times; %v", reads, err)
 	}
 }

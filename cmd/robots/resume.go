@@ -28,11 +28,6 @@ type answers struct {
 	end   int64 // of the last of them
 }
 
-// named is a file in use that is known by its name: the one of --cache.
-type named string
-
-func (n named) Stat() (fs.FileInfo, error) { return os.Stat(string(n)) }
-
 // create opens a file to be written, and which is not one of those in use. how is added to the flags: without
 // one, what it holds is kept. It looks before it opens: robots filter --refused urls.txt < urls.txt would
 // empty the list before the first line is read, and exit with 0. Only files are compared: /dev/null, or a

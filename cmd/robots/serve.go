@@ -60,7 +60,7 @@ func serveCommand(a *shell.App) *cobra.Command { return newServer(a).command() }
 
 // newServer is apart for tests, which set narrower limits.
 func newServer(a *shell.App) *server {
-	return &server{daemon: daemon{App: a, file: "serve.db"}, limits: serve.UsualLimits}
+	return &server{daemon: daemon{App: a}, limits: serve.UsualLimits}
 }
 
 // command makes the subcommand for s. run is told whether --trusted was given: its value may be the default.
@@ -98,8 +98,6 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200) // a small heap would be collected for every thousand answers
 	}
-	// The socket comes before the gate, so that a second start says that the address is taken, and not that
-	// the file of the cache is.
 	l, err := s.listen(v.Log, s.address, v.Guard.Token, "h2", "http/1.1")
 	if err != nil {
 		return err

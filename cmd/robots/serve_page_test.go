@@ -303,7 +303,7 @@ func TestPageIsThereAtOnce(t *testing.T) {
 		if !strings.Contains(page, "Refused") {
 			t.Fatalf("%.300s", page)
 		}
-		if _, err := os.Stat(filepath.Join(home, "robotsgate", "serve.db")); err != nil {
+		if _, err := os.Stat(filepath.Join(home, "robotsgate", "cache")); err != nil {
 			t.Fatal(err)
 		}
 		if took <= time.Second {

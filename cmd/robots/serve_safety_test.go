@@ -397,12 +397,12 @@ func TestServeStartsWarm(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	to := siteServer(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
-	file := filepath.Join(t.TempDir(), "cache")
+	dir := filepath.Join(t.TempDir(), "cache")
 	for _, c := range []struct {
 		signal os.Signal
 		most   int64
 	}{{syscall.SIGTERM, 1}, {syscall.SIGKILL, 1}, {syscall.SIGKILL, 1}} {
-		cmd, at := process(t, "--cache="+file, "--private", to)
+		cmd, at := process(t, "--cache="+dir, "--private", to)
 		if got := get(t, at+"/v1/decide?url=http://a.example/"); !strings.Contains(got, `"allowed":true`) {
 			t.Error(got)
 		}

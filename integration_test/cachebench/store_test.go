@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/robotsgate/robotsgate/cache"
-	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/cache/dirstore"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sides"
@@ -30,12 +29,11 @@ import (
 //
 //	go test -run XXX -bench Store -benchtime 21x -count 3
 func BenchmarkStore(b *testing.B) {
-	bolt, err := boltstore.Open(filepath.Join(b.TempDir(), "cache"))
+	files, err := dirstore.Open(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { bolt.Close() })
-	stores := map[string]cache.Store{"bbolt": bolt}
+	stores := map[string]cache.Store{"files": files}
 	if url := os.Getenv("ROBOTSGATE_REDIS"); url != "" {
 		if stores["redis"], err = redisstore.Open(url); err != nil {
 			b.Fatal(err)

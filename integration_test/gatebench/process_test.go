@@ -23,7 +23,7 @@ var programs = []struct{ name, imports string }{
 	{"imports-prometheus", imports + " github.com/prometheus/client_golang/prometheus/promhttp"},
 }
 
-const imports = "net/http github.com/spf13/cobra github.com/robotsgate/robotsgate/cache/boltstore " +
+const imports = "net/http github.com/spf13/cobra github.com/robotsgate/robotsgate/cache/dirstore " +
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 
 // BenchmarkProcess is a process of "robots match", on one file and one URL, beside one that

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -14,7 +13,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
-	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/cache/dirstore"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
@@ -94,17 +93,16 @@ func TestCacheMillionOriginsStayWithinTheBound(t *testing.T) {
 	t.Logf("%d origins in %v: at most %.1f MiB counted, %.1f MiB of heap, %d origins kept", origins, took.Round(time.Millisecond), float64(worst.Load())/(1<<20), float64(alive)/(1<<20), got.Origins)
 }
 
-// A restart finds what the file has: it is open at once, and no origin is fetched again.
+// A restart finds what the directory has: it is open at once, and no origin is fetched again.
 func TestCacheWarmStart(t *testing.T) {
 	tier.Gate(t)
-	path, origins := filepath.Join(t.TempDir(), "robots.db"), sizes.Of(100_000)
+	path, origins := t.TempDir(), sizes.Of(100_000)
 	body := []byte("User-agent: *\n" + strings.Repeat("Disallow: /a/typical/path\n", 20) + "Sitemap: https://www.example.com/sitemap.xml\n")
-	store := openBolt(t, path)
+	store := openDir(t, path)
 	start := time.Now()
-	const chunk = 1000                       // what the queue of writes holds
-	keptOpen := struct{ cache.Store }{store} // several Caches would close it
+	const chunk = 1000 // what the queue of writes holds
 	for from := 0; from < origins; from += chunk {
-		c := &cache.Cache{Store: keptOpen, StoreTimeout: time.Minute} // of a busy machine
+		c := &cache.Cache{Store: store, StoreTimeout: time.Minute} // of a busy machine
 		for i := from; i < from+chunk; i++ {
 			mustGet(t, c, i, func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return file(body), nil })
 		}
@@ -113,30 +111,26 @@ func TestCacheWarmStart(t *testing.T) {
 		}
 	}
 	filled := time.Since(start)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
 
 	start = time.Now()
-	store = openBolt(t, path)
+	store = openDir(t, path)
 	opened := time.Since(start)
 	c := &cache.Cache{Store: store, StoreTimeout: time.Minute, Size: origins, MaxBytes: 1 << 30}
 	for i := range origins {
 		mustGet(t, c, i, func(_ context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
-			return nil, fmt.Errorf("%v is fetched although the file has it", o)
+			return nil, fmt.Errorf("%v is fetched although the directory has it", o)
 		})
 	}
 	t.Logf("%d origins: put in %v, opened in %v, looked up one after the other in %v; %+v",
 		origins, filled.Round(time.Millisecond), opened.Round(time.Microsecond), time.Since(start).Round(time.Millisecond), c.Stats())
 }
 
-func openBolt(t *testing.T, path string) *boltstore.Store {
+func openDir(t *testing.T, path string) *dirstore.Store {
 	t.Helper()
-	s, err := boltstore.Open(path)
+	s, err := dirstore.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
 	return s
 }
 

@@ -24,7 +24,7 @@ import (
 
 // Network is what the subcommands that fetch robots.txt have in common: who asks, by the Asker in it, and the
 // way to the server. Register and RegisterCache fill it; Open makes a gate of it. A zero Timeout is refused.
-// If CacheAt, the file or URL of --cache, is empty or "none", what is read is kept in memory only.
+// If CacheAt, the directory or URL of --cache, is empty or "none", what is read is kept in memory only.
 type Network struct {
 	answer.Asker
 	UserAgent string
@@ -175,7 +175,7 @@ func (n *Network) Read(ctx context.Context, via http.RoundTripper, url string, m
 // RegisterCache adds the flag for subcommands that need not ask the server each time.
 func (n *Network) RegisterCache(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&n.CacheAt, "cache", "",
-		"keep robots.txt in this `FILE`, or in Redis at redis://HOST:PORT\n"+
+		"keep robots.txt in this `DIR`, or in Redis at redis://HOST:PORT\n"+
 			"(rediss:// with TLS, unix:///SOCKET, Sentinel, cluster: see the README);\n"+
 			"none keeps it in memory only")
 }

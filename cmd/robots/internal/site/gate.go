@@ -5,8 +5,6 @@ package site
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,11 +15,10 @@ import (
 	"weak"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	"github.com/redis/go-redis/v9/logging"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/robotsgate/robotsgate/cache"
-	"github.com/robotsgate/robotsgate/cache/boltstore"
+	"github.com/robotsgate/robotsgate/cache/dirstore"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
@@ -40,7 +37,7 @@ import (
 type Gate struct {
 	*client.Transport
 	Fetches atomic.Int64                         // by lookup
-	file    bool                                 // is what --cache names
+	dir     bool                                 // is what --cache names
 	Turns   *redisturns.Store                    // nil: there is none
 	Answers *lru.Cache[AnswerOf, *answer.Answer] // nil: none is asked for again
 	mapped  bool                                 // by --connect-to
@@ -77,11 +74,6 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 		return nil, err
 	}
 	store, err := openStore(n.CacheAt)
-	if errors.Is(err, boltstore.ErrDamaged) {
-		// All that it could save is fetches. It is not ours to remove: it may be another program's.
-		fmt.Fprintf(errs, "robots: %s; going on without it\n", answer.Visible(err.Error()))
-		err = nil
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -101,11 +93,11 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 		// asked twice for that.
 		StoreTimeout: 10 * time.Second,
 	}
-	_, file := store.(*boltstore.Store)
+	_, dir := store.(*dirstore.Store)
 	return &Gate{Transport: &client.Transport{
 		// Sign is set twice: the Fetcher's is for robots.txt, the Transport's for pages.
 		Base: base, Token: n.Agent, Fetcher: f, Cache: c, Sign: f.Sign, Agreements: n.Agreed,
-	}, file: file, mapped: len(n.ConnectTo) > 0}, nil
+	}, dir: dir, mapped: len(n.ConnectTo) > 0}, nil
 }
 
 // Find returns what is known of o's robots.txt, fetching it where it must, and counts in Fetches what it
@@ -222,7 +214,7 @@ func (g *Gate) End(ctx context.Context, a *shell.App) {
 		o.Warn(g.Shutdown(ctx)) // gives back the places of what has just ended
 		g.Turns.Close()
 	}
-	if err := g.Cache.Shutdown(ctx); g.file {
+	if err := g.Cache.Shutdown(ctx); g.dir {
 		o.Complain(err)
 	} else {
 		o.Warn(err) // a Redis that is down costs fetches, no answers
@@ -230,27 +222,26 @@ func (g *Gate) End(ctx context.Context, a *shell.App) {
 	a.Emit(&o)
 }
 
-// openStore opens what --cache names: a Redis by its URL, else a file. The store is nil for "" and "none". A connection
-// to Redis needs no closing, it ends with the process.
+// openStore opens what --cache names: a Redis by its URL, else a directory. The store is nil for "" and "none". A
+// connection to Redis needs no closing, it ends with the process.
 func openStore(at string) (cache.Store, error) {
 	scheme, rest, _ := strings.Cut(at, ":") // which may be a password
 	switch {
 	case at == "" || at == "none":
 		return nil, nil
 	case strings.HasPrefix(rest, "//") && slices.Contains([]string{"redis", "rediss", "unix"}, strings.ToLower(scheme)):
-		logging.Disable() // the cache reports what fails, once
 		s, err := redisstore.Open(at)
 		if err != nil {
 			return nil, shell.Usagef("%w", err)
 		}
 		return s, nil
 	case strings.Contains(at, "://"):
-		return nil, shell.Usagef("--cache is a FILE or redis://HOST:PORT (rediss:// with TLS, unix:///SOCKET); "+
+		return nil, shell.Usagef("--cache is a DIR or redis://HOST:PORT (rediss:// with TLS, unix:///SOCKET); "+
 			"%q is no such scheme", scheme)
 	}
-	file, err := boltstore.Open(at)
+	dir, err := dirstore.Open(at)
 	if err != nil {
-		return nil, err // and no nil of boltstore, which would be a Store
+		return nil, err // and no nil of dirstore, which would be a Store
 	}
-	return file, nil
+	return dir, nil
 }

@@ -119,8 +119,13 @@ func (s countedStore) Put(ctx context.Context, key string, data []byte, ttl time
 	return err
 }
 
-// Close closes the store: both that there are can be closed.
-func (s countedStore) Close() error { return s.Store.(io.Closer).Close() }
+// Close closes the store, if there is anything to close: a directory has nothing.
+func (s countedStore) Close() error {
+	if c, ok := s.Store.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
 
 // countedLocker is a countedStore of a store that is a cache.Locker as well.
 type countedLocker struct {
