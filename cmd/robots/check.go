@@ -134,7 +134,7 @@ func (c *checker) one(g *site.Gate, u checked) error {
 	var out shell.Output
 	var verdicts []*answer.Verdict
 	for _, r := range c.Readings(u.Result) {
-		v, err := c.Check(u.url, r, g.Answer(u.Origin, r.Result))
+		v, err := c.Check(u.url, r, g.Answer(u.Origin, r.Result, u.Until))
 		if err != nil {
 			return shell.Usagef("argument %d: %w", u.number, answer.NotURL(u.text, err))
 		}
@@ -192,8 +192,8 @@ func (c *checker) table(out *shell.Output, verdicts []*answer.Verdict) {
 			c.printLines(out, v.Lines)
 		}
 	}
-	if wall := verdicts[0].Robots.Wall; wall != "" {
-		fmt.Fprintf(out, "  %-10s %s\n", "answer", "perhaps no robots.txt ("+answer.Visible(wall)+")")
+	if verdicts[0].Robots.Wall {
+		fmt.Fprintf(out, "  %-10s %s\n", "answer", "perhaps a wall and no robots.txt")
 	}
 }
 

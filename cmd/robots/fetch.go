@@ -76,7 +76,7 @@ func (g *getter) run(ctx context.Context, args []string) error {
 	if ask.Err != nil { // of this process; what a server did is in the Result
 		return ask.Err
 	}
-	return g.show(ask.Result, answer.NewFetched(ask.Result, gate.Answer(o, ask.Result)))
+	return g.show(ask.Result, answer.NewFetched(ask.Result, gate.Answer(o, ask.Result, ask.Until)))
 }
 
 // show writes the answer in one of three forms. With --raw there may be nothing to write, and a warning says
@@ -116,7 +116,9 @@ func (g *getter) print(out *shell.Output, res *fetch.Result, f *answer.Fetched) 
 		field("status", fmt.Sprintf("%d %s", *a.Status, http.StatusText(*a.Status)))
 	}
 	field("effect", a.Outcome)
-	field("wall", a.Wall)
+	if a.Wall {
+		field("wall", "it may be the answer of a wall, and no robots.txt")
+	}
 	if a.Error != nil {
 		field("error", *a.Error)
 	}

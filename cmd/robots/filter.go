@@ -176,7 +176,7 @@ func (f *filterer) lines(ctx context.Context) error {
 	// The slots of origins bound lookups. Fetches need a bound of their own: one goes on behind a lookup that
 	// took a copy from the store in its place.
 	f.gate.Fetcher.MaxFetches = f.parallel
-	f.gate.Cache.Size, f.gate.Cache.MaxBytes = maxCopies, site.BesideOrigins
+	f.gate.Cache.MaxOrigins, f.gate.Cache.MaxBytes = maxCopies, site.BesideOrigins
 	f.origins = site.NewOrigins(f.gate.Find, f.Dialect, f.parallel)
 	f.processors = make(chan []question, runtime.GOMAXPROCS(0))
 	// No batch has left memory yet. Whoever takes a nil makes its own, and gives that back.

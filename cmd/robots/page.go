@@ -340,12 +340,6 @@ func (p *pager) showUsage(out *shell.Output, s *seen) {
 	}
 	agent := p.Agent
 	said := usage.ParseRobots(s.policy, agent, s.url.RequestURI(), tokens...)
-	for _, label := range site.UsageLabels() {
-		// What a server may make of dot segments counts too, as it does for the gate.
-		if a, _ := client.DecideWith(s.policy, agent, s.url, label); a.By != nil && !slices.Contains(said, *a.By) {
-			said = append(said, *a.By)
-		}
-	}
 	said = append(append(said, s.said...), usage.ParseRules(s.rules, policy.RFC9309, agent)...)
 	said = append(said, asEngine(s.rules, agent)...)
 	var preferences []preference

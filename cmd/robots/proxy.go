@@ -149,7 +149,7 @@ func (p *proxying) run(ctx context.Context) error {
 		return err
 	}
 	defer g.End(ctx, p.App)
-	p.obeys.Uses, p.obeys.Private = p.Uses, p.private
+	p.obeys.Uses = p.Uses
 	// Obey, Watched, Until: each sets or uses what the one before has set.
 	s.Obey(g, p.obeys, l.Addr().(*net.TCPAddr).AddrPort())
 	said := fmt.Sprintf("robots proxy: %s\n", p.url(l))

@@ -29,7 +29,7 @@ type Answer struct {
 	Retry     *int64    `json:"retry_seconds" zero:"null"`    // from fetched; null: not unreachable, or not known
 	Truncated bool      `json:"truncated"`
 	Error     *string   `json:"error" zero:"null"`
-	Wall      string    `json:"wall,omitempty"` // why it may be no robots.txt, see fetch.Result.Wall
+	Wall      bool      `json:"wall,omitempty"` // it may be no robots.txt, see fetch.Result.Wall
 }
 
 // OutcomeRules is the outcome of a file that can be read.
@@ -45,7 +45,7 @@ func OutcomeOf(res *fetch.Result) string {
 }
 
 // New takes from res what a script may want to know. The file itself is left out:
-// it is long, and "robots fetch" gives it. until is when it is asked for again.
+// it is long, and "robots fetch" gives it. until is when it is asked for again; zero: no cache knows.
 func New(o fetch.Origin, res *fetch.Result, until time.Time) *Answer {
 	a := &Answer{
 		URL:       o.RobotsURL().String(),
@@ -55,17 +55,19 @@ func New(o fetch.Origin, res *fetch.Result, until time.Time) *Answer {
 		Fetched:   res.Time.UTC().Truncate(time.Second),
 		Age:       AgeOf(res),
 		Truncated: res.Truncated,
-		Wall:      res.Wall(),
+		Wall:      res.Wall,
 	}
 	if res.Err != nil {
 		text := res.Err.Error()
+		if until.IsZero() {
+			until = res.Time.Add(max(30*time.Second, res.RetryAfter)) // as a cache.Cache does
+		}
 		retry := seconds(until.Sub(res.Time).Round(time.Second))
 		a.Error, a.Retry = &text, &retry
 		return a
 	}
-	lifetime, _ := cache.FreshnessLifetime(res)
-	lifetime = min(lifetime, cache.Until(res).Sub(res.Time)) // whatever is stated, no cache keeps it for longer
-	whole, source := seconds(lifetime), sourceOf(res)
+	lifetime, _ := cache.Lifetime(res)
+	whole, source := seconds(min(lifetime, held(res))), sourceOf(res) // whatever is stated, no cache keeps it for longer
 	a.Lifetime, a.Source = &whole, &source
 	return a
 }
@@ -88,10 +90,20 @@ func AgeOf(res *fetch.Result) int64 { return seconds(max(time.Since(res.Time), 0
 // seconds are whole ones, as JSON has them: what is left is cut off.
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-// sourceOf is what a lifetime comes from: cache.FreshnessSource in the words of JSON, on which scripts may rely, and
+// held is how long a cache.Cache without settings keeps res, which is not unreachable.
+func held(res *fetch.Result) time.Duration {
+	most := 24 * time.Hour
+	if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden {
+		most = time.Hour
+	}
+	lifetime, _ := cache.Lifetime(res)
+	return min(max(lifetime, time.Minute), most)
+}
+
+// sourceOf is what a lifetime comes from: that of cache.Lifetime in the words of JSON, on which scripts may rely, and
 // which ExplainLifetime explains.
 func sourceOf(res *fetch.Result) string {
-	switch source := cache.FreshnessSource(res); source {
+	switch _, source := cache.Lifetime(res); source {
 	case "":
 		return "default"
 	case "Retry-After":
@@ -110,8 +122,8 @@ func (a *Answer) String() string {
 	if a.Truncated {
 		text += ", cut at the size limit"
 	}
-	if a.Wall != "" {
-		text += ", perhaps no robots.txt (" + Visible(a.Wall) + ")"
+	if a.Wall {
+		text += ", perhaps a wall and no robots.txt"
 	}
 	if a.Age > 0 {
 		text += fmt.Sprintf(", fetched %s ago", a.Ago())

@@ -19,8 +19,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/agreement"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
 // Asker is who asks, and how robots.txt is read to it. Flags fill it, and serve changes a copy for each
@@ -30,7 +32,7 @@ type Asker struct {
 	Dialect policy.Dialect
 	All     bool     // read in every dialect; Dialect is RFC9309 then
 	Uses    []string // refuse what is disallowed for one of them
-	Agreed  *client.Agreements
+	Agreed  *agreement.Agreements
 	Explain bool // with the lines of the file that matter
 }
 
@@ -75,18 +77,23 @@ func (k *Asker) Readings(res *fetch.Result) []Reading {
 // r.Result.Policy would be wrong at times: only package client knows the target that goes on the wire, and what holds
 // for dot segments.
 func (k *Asker) Check(u *url.URL, r Reading, from *Answer) (*Verdict, error) {
-	a, err := k.Agreed.Decide(r.Result.Policy, k.Agent, u, k.Uses...)
+	a, err := k.ask(r.Result.Policy, u)
 	if err != nil {
 		return nil, err
 	}
-	v := NewVerdict("", a)
+	v := k.verdict("", r.Result.Policy, u, a)
 	v.Agent, v.Dialect, v.Robots = k.Agent, DialectName(r.Dialect), from
 	if from.Error != nil {
 		v.Error = *from.Error
 	}
 	if k.Explain {
-		v.Lines = append([]FileLine{}, r.Bound(k.Agent).Explain(u.RequestURI(), a.Decision)...)
-		if by := a.By; by != nil {
+		d := a.Decision
+		if a.Overridden {
+			d.Rule = policy.Rule{} // of another file
+		}
+		v.Lines = append([]FileLine{}, r.Bound(k.Agent).Explain(u.RequestURI(), d)...)
+		if v.Use != nil {
+			by := v.Use.By
 			v.Lines = append(v.Lines, FileLine{Number: by.Line, Text: string(by.By) + ": " + by.Text, Decides: true})
 			slices.SortStableFunc(v.Lines, func(a, b FileLine) int { return a.Number - b.Number })
 		}
@@ -270,9 +277,47 @@ func misfit(name string, err error) error {
 // set Err.
 func (k *Asker) Decide(l *Listed) (a client.Answer) {
 	if l.Err == nil { // or it is a URL that net/http would not send
-		a, l.Err = k.Agreed.Decide(l.Result.Policy, k.Agent, l.URL, k.Uses...)
+		a, l.Err = k.ask(l.Result.Policy, l.URL)
 	}
 	return a
+}
+
+// ask decides about u by the agreement with its site, if there is one, or else by p, its robots.txt.
+func (k *Asker) ask(p *policy.Policy, u *url.URL) (client.Answer, error) {
+	rules, overridden := k.rules(p, u)
+	a, err := client.DecideWith(rules, k.Agent, u, k.Uses...)
+	a.Overridden = overridden
+	return a, err
+}
+
+// Quick is the answer about u by p, its robots.txt, for who wants to know no more; the zero Answer if there is none.
+func (k *Asker) Quick(p *policy.Policy, u *url.URL) client.Answer {
+	a, _ := k.ask(p, u)
+	return a
+}
+
+// rules returns those of the agreement with the site of u, if there is one, or else p.
+func (k *Asker) rules(p *policy.Policy, u *url.URL) (rules *policy.Policy, overridden bool) {
+	if o, err := fetch.OriginOf(u); err == nil {
+		if agreed := k.Agreed.Override(o); agreed != nil {
+			return agreed, true
+		}
+	}
+	return p, false
+}
+
+// verdict is the answer a about u, with what p, its robots.txt, and the agreements say beside it.
+func (k *Asker) verdict(text string, p *policy.Policy, u *url.URL, a client.Answer) Verdict {
+	v := NewVerdict(text, a)
+	if o, err := fetch.OriginOf(u); err == nil && a.Overridden {
+		v.Agreement = k.Agreed.Of(o)
+	}
+	if v.Use != nil {
+		rules, _ := k.rules(p, u)
+		_, by, _ := usage.For(usage.ParseRobots(rules, k.Agent, u.RequestURI()), usage.Label(a.Use))
+		v.Use.By = Statement{by}
+	}
+	return v
 }
 
 // Verdict is a about l, for an output that says more than the line.
@@ -281,6 +326,9 @@ func (k *Asker) Verdict(l *Listed, a client.Answer) Verdict {
 		a = client.Answer{}
 	}
 	v := NewVerdict(l.Text, a)
+	if l.Result != nil && l.URL != nil {
+		v = k.verdict(l.Text, l.Result.Policy, l.URL, a)
+	}
 	v.Number, v.Agent, v.Dialect = l.Number, k.Agent, DialectName(k.Dialect)
 	if l.IsObject() && (l.URL != nil || json.Valid([]byte(l.Text))) {
 		v.URL, v.Record = l.written, unicodeOf([]byte(l.Text))

@@ -69,9 +69,6 @@ func (b *Bound) Explain(target string, d policy.Decision) []FileLine {
 	for _, l := range b.Agents {
 		found = append(found, FileLine{l.Number, l.Field + ": " + l.Value, false})
 	}
-	if d.Reason == policy.ReasonAgreement {
-		d.Rule = policy.Rule{} // of another file
-	}
 	var matching []policy.Rule
 	if d.Reason != policy.ReasonNoRule { // else none does
 		matching = b.group.Matching(target)

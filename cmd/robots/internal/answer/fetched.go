@@ -54,7 +54,7 @@ func (f *Fetched) Holds() string {
 func NewFetched(res *fetch.Result, a *Answer) *Fetched {
 	if a.Lifetime != nil {
 		stated := *a // others have a
-		lifetime, _ := cache.FreshnessLifetime(res)
+		lifetime, _ := cache.Lifetime(res)
 		stated.Lifetime = new(seconds(lifetime))
 		a = &stated
 	}
@@ -113,7 +113,7 @@ func ExplainLifetime(res *fetch.Result, a *Answer) string {
 		}
 		return text
 	}
-	lifetime, _ := cache.FreshnessLifetime(res)
+	lifetime, _ := cache.Lifetime(res)
 	text := lifetime.String() + ", " + map[string]string{
 		"status":        "as such a status passes",
 		"redirect":      "stated by a redirect on the way",
@@ -126,12 +126,12 @@ func ExplainLifetime(res *fetch.Result, a *Answer) string {
 	young := *res
 	young.Header = res.Header.Clone()
 	young.Header.Del("Age")
-	if unaged, _ := cache.FreshnessLifetime(&young); unaged > lifetime {
+	if unaged, _ := cache.Lifetime(&young); unaged > lifetime {
 		text += ", less Age: " + strings.Join(res.Header["Age"], ", ")
 	}
 	// The lifetime of an answer that states none is that of RFC 9309, 24 hours: also the most.
-	usual, _ := cache.FreshnessLifetime(new(fetch.Result))
-	switch held := cache.Until(res).Sub(res.Time); {
+	usual, _ := cache.Lifetime(new(fetch.Result))
+	switch held := held(res); {
 	case lifetime < held:
 		text += fmt.Sprintf("; caches keep it for %s at least", held)
 	case lifetime > held && held == usual:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/agreement"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
@@ -15,29 +16,30 @@ import (
 // schema.json describes it. Each field is always there; a zero that means "does not apply" is written as null. What a
 // reader decodes is a Verdict, too.
 type Verdict struct {
-	Number    int               `json:"number"`         // of the argument or the line, counted from 1
-	ID        json.RawMessage   `json:"id" zero:"null"` // match --jsonl: the record's own
-	URL       string            `json:"url"`            // as the user wrote it
-	Agent     string            `json:"agent" zero:"null"`
-	Dialect   string            `json:"dialect" zero:"null"`
-	Allowed   bool              `json:"allowed"`
-	Covers    string            `json:"covers"`
-	Reason    string            `json:"reason"`           // a policy.Reason as text, or ReasonMalformed
-	Line      int               `json:"line" zero:"null"` // of the rule that decided, or of the empty one that allows all
-	Rule      string            `json:"rule" zero:"null"`
-	Group     string            `json:"group" zero:"null"` // its product token, as the file writes it
-	Use       *Use              `json:"use" zero:"null"`   // with policy.ReasonUse
-	Agreement *client.Agreement `json:"agreement" zero:"null"`
-	Error     string            `json:"error" zero:"null"`  // why robots.txt could not be read, or what is wrong with the URL
-	Robots    *Answer           `json:"robots" zero:"null"` // check: where the rules come from
-	Lines     []FileLine        `json:"lines" zero:"null"`  // check --explain
-	Record    json.RawMessage   `json:"record" zero:"null"` // filter: the line, if it was a JSON object
+	Number    int                  `json:"number"`         // of the argument or the line, counted from 1
+	ID        json.RawMessage      `json:"id" zero:"null"` // match --jsonl: the record's own
+	URL       string               `json:"url"`            // as the user wrote it
+	Agent     string               `json:"agent" zero:"null"`
+	Dialect   string               `json:"dialect" zero:"null"`
+	Allowed   bool                 `json:"allowed"`
+	Covers    string               `json:"covers"`
+	Reason    string               `json:"reason"`           // a policy.Reason as text, or ReasonMalformed
+	Line      int                  `json:"line" zero:"null"` // of the rule that decided, or of the empty one that allows all
+	Rule      string               `json:"rule" zero:"null"`
+	Group     string               `json:"group" zero:"null"` // its product token, as the file writes it
+	Use       *Use                 `json:"use" zero:"null"`   // with policy.ReasonUse
+	Agreement *agreement.Agreement `json:"agreement" zero:"null"`
+	Error     string               `json:"error" zero:"null"`  // why robots.txt could not be read, or what is wrong with the URL
+	Robots    *Answer              `json:"robots" zero:"null"` // check: where the rules come from
+	Lines     []FileLine           `json:"lines" zero:"null"`  // check --explain
+	Record    json.RawMessage      `json:"record" zero:"null"` // filter: the line, if it was a JSON object
 }
 
 // Use is what --uses has, and what disallows it.
 type Use struct {
 	Label string    `json:"label"`
 	By    Statement `json:"by"`
+	said  string    // By as text
 }
 
 // ReasonMalformed is a reason beside those of package policy: the question could not be understood.
@@ -50,10 +52,10 @@ const coversURL = "url"
 // NewVerdict is a about a URL, as the user wrote it. Of a zero a, it is malformed.
 func NewVerdict(url string, a client.Answer) Verdict {
 	v := Verdict{
-		URL: url, Allowed: a.Allowed, Covers: coversURL, Reason: ReasonName(a.Reason), Group: a.GroupToken, Agreement: a.Agreement,
+		URL: url, Allowed: a.Allowed, Covers: coversURL, Reason: ReasonName(a.Reason), Group: a.GroupToken,
 	}
-	if a.By != nil {
-		v.Use = &Use{a.Use, Statement{*a.By}}
+	if a.Use != "" {
+		v.Use = &Use{Label: a.Use, said: a.By}
 	}
 	if a.Rule.Line > 0 {
 		v.Line, v.Rule = a.Rule.Line, a.Rule.String()
@@ -98,7 +100,7 @@ func (v *Verdict) Because() string {
 	case v.Reason == ReasonMalformed:
 		return Visible(v.Error)
 	case v.Use != nil:
-		return fmt.Sprintf("%s is disallowed by %s", v.Use.Label, Visible(v.Use.By.String()))
+		return fmt.Sprintf("%s is disallowed by %s", v.Use.Label, Visible(v.Use.said))
 	case v.Agreement != nil:
 		return fmt.Sprintf("line %d of the agreements, until %s: %s (%s)",
 			v.Line, v.Agreement.Until.Format(time.RFC3339), Visible(v.Rule), Visible(v.Agreement.Reason))

@@ -10,21 +10,18 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
-	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // Obeying is how a proxy obeys robots.txt, as its flags say. What an Asker has besides, such as agreements,
 // is the gate's.
 type Obeying struct {
-	Uses    []string // requests are for them
-	Each    bool     // the product token in each client's User-Agent field is decided for
-	Paced   bool     // the delay that each site asks for is kept
-	Private bool     // private networks are reached, too
+	Uses  []string // requests are for them
+	Each  bool     // the product token in each client's User-Agent field is decided for
+	Paced bool     // the delay that each site asks for is kept
 }
 
 // Obey has s send its requests through g, which answers questions. own is where s listens. g must have its
@@ -44,7 +41,7 @@ func (s *Server) Obey(g *site.Gate, o Obeying, own netip.AddrPort) {
 	base.MaxIdleConns, base.MaxIdleConnsPerHost = 1024, 64
 	base.MaxResponseHeaderBytes = 1 << 20
 	base.ExpectContinueTimeout = 5 * time.Second // after that, we send 100 in the site's place
-	s.Permit = func(to netip.AddrPort) error { return permit(to, own, o.Private) }
+	s.Permit = func(to netip.AddrPort) error { return permit(to, own) }
 	base.DialContext = guarded(base.DialContext, s.Permit)
 	// net/http has no switch for one request: a transport without HTTP/2 is one more, with connections of its
 	// own.
@@ -58,15 +55,11 @@ func (s *Server) Obey(g *site.Gate, o Obeying, own netip.AddrPort) {
 	s.Gate, s.Explain = g.Transport, explain
 }
 
-// permit refuses to connect to where this proxy listens, where a request would come back without an end, and,
-// without private, to a network that is not public.
-func permit(to, own netip.AddrPort, private bool) error {
+// permit refuses to connect to where this proxy listens, where a request would come back without an end.
+func permit(to, own netip.AddrPort) error {
 	addr, here := to.Addr().Unmap().WithZone(""), own.Addr().Unmap()
-	switch {
-	case to.Port() == own.Port() && (addr == here || here.IsUnspecified() && isOwn(addr)):
+	if to.Port() == own.Port() && (addr == here || here.IsUnspecified() && isOwn(addr)) {
 		return sendError{errItself}
-	case !private && !fetch.Public(addr):
-		return sendError{fmt.Errorf("%s: %w", addr, errPrivate)}
 	}
 	return nil
 }
@@ -74,20 +67,8 @@ func permit(to, own netip.AddrPort, private bool) error {
 // dial is the signature of (*net.Dialer).DialContext.
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// guarded makes a dialer that asks check about each address. via is another dialer to use, or nil:
-// then check is asked before there is a connection, too.
+// guarded makes a dialer that asks check about the address that via has connected to.
 func guarded(via dial, check func(netip.AddrPort) error) dial {
-	if via == nil {
-		d := net.Dialer{Timeout: 30 * time.Second}
-		d.Control = func(_, address string, _ syscall.RawConn) error {
-			to, err := netip.ParseAddrPort(address)
-			if err != nil {
-				return err
-			}
-			return check(to)
-		}
-		via = d.DialContext
-	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := via(ctx, network, address)
 		if err != nil {

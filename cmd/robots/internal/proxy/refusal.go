@@ -7,15 +7,19 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"html/template"
+	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
@@ -156,7 +160,7 @@ func explain(err error) Refusal {
 	}
 	_, sent := errors.AsType[sendError](err)
 	switch {
-	case errors.Is(err, client.ErrNotPublic):
+	case errors.Is(err, fetch.ErrNotPublic):
 		err = errPrivate
 	case sent:
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, client.ErrClosed): // it cannot be decided on now
@@ -177,7 +181,7 @@ func notReached(err error) Refusal {
 // refused is the answer to what the gate refuses. A certificate that is not accepted makes robots.txt
 // unreachable, but is told as what it is: no rule is to blame.
 func refused(u *url.URL, a client.Answer) Refusal {
-	if a.Reason == policy.ReasonUnreachable && fetch.CauseOf(a.Unreachable) == badCertificate {
+	if a.Reason == policy.ReasonUnreachable && causeOf(a.Unreachable) == badCertificate {
 		return notReached(a.Unreachable)
 	}
 	v := answer.NewVerdict(u.Redacted(), a)
@@ -185,11 +189,11 @@ func refused(u *url.URL, a client.Answer) Refusal {
 		v.Error, v.Robots = a.Unreachable.Error(), &answer.Answer{URL: o.RobotsURL().String()}
 	}
 	why := v.Because()
-	if v.Line > 0 && v.Agreement == nil {
+	if v.Line > 0 && !a.Overridden {
 		why = "robots.txt, " + why
 	}
 	p := web.NewProblem(http.StatusForbidden, v.Kind(), "%s", why)
-	if a.Reason == policy.ReasonUnreachable && fetch.CauseOf(a.Unreachable) != "destination_ip_prohibited" {
+	if a.Reason == policy.ReasonUnreachable && causeOf(a.Unreachable) != "destination_ip_prohibited" {
 		// No refusal by the site, and it may end.
 		p = web.NewProblem(http.StatusServiceUnavailable, v.Kind(), "%s", why)
 		p.RetryAfter = time.Minute
@@ -202,9 +206,42 @@ func refused(u *url.URL, a client.Answer) Refusal {
 
 const badCertificate = "tls_certificate_error" // of RFC 9209 §2.3
 
+// causeOf is what kind of failure err is, by RFC 9209 §2.3: that of robots.txt as package fetch has it, that of a page as
+// far as package net tells.
+func causeOf(err error) string {
+	failure, _ := errors.AsType[*fetch.Failure](err)
+	certificate, _ := errors.AsType[*tls.CertificateVerificationError](err)
+	dns, _ := errors.AsType[*net.DNSError](err)
+	op, _ := errors.AsType[*net.OpError](err)
+	late, _ := errors.AsType[net.Error](err)
+	switch {
+	case failure != nil:
+		return failure.Cause
+	case certificate != nil:
+		return badCertificate
+	case dns != nil && dns.IsTimeout:
+		return "dns_timeout"
+	case dns != nil:
+		return "dns_error"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection_refused"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "destination_ip_unroutable"
+	case late != nil && late.Timeout():
+		return "connection_timeout"
+	case op != nil && op.Op == "remote error": // so crypto/tls says what the other end told
+		return "tls_alert_received"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "tls_protocol_error"
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		return "connection_terminated"
+	}
+	return ""
+}
+
 // failureOf is how a failure of the network is told: a status, and an error of RFC 9209 §2.3.
 func failureOf(err error) (status int, kind string) {
-	switch kind = fetch.CauseOf(err); {
+	switch kind = causeOf(err); {
 	case errors.Is(err, errPrivate):
 		return http.StatusForbidden, "destination_ip_prohibited"
 	case errors.Is(err, errItself):

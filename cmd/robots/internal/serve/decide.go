@@ -5,7 +5,6 @@ package serve
 // show the file, which are the page and /v1/robots.
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,7 +17,6 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -63,6 +61,7 @@ type asked struct {
 	url    *url.URL
 	origin fetch.Origin
 	result *fetch.Result
+	until  time.Time // when it is asked for again
 }
 
 // about finds what is to be known of a URL. If agent or as is empty, it is that of the service. For all dialects the
@@ -80,7 +79,7 @@ func (v *Service) about(ctx context.Context, text, agent, as string) (q asked, e
 	if q.All {
 		from = v.files
 	}
-	if q.result, err = v.get(site.Ended, from, q.origin, q.Dialect); err == nil {
+	if q.result, q.until, err = from.Get(ctx, q.origin, v.known(q.Dialect)); err == nil {
 		return q, nil // of a URL that nothing would send, judge tells
 	}
 	if err = sendable(q.url); err != nil {
@@ -88,7 +87,7 @@ func (v *Service) about(ctx context.Context, text, agent, as string) (q asked, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, v.Limits.Question)
 	defer cancel()
-	q.result, err = v.get(ctx, from, q.origin, q.Dialect)
+	q.result, q.until, err = v.get(ctx, from, q.origin, q.Dialect)
 	return q, err
 }
 
@@ -96,11 +95,11 @@ func (v *Service) about(ctx context.Context, text, agent, as string) (q asked, e
 func (v *Service) judge(q asked) (verdicts []*answer.Verdict, err error) {
 	came := v.gate.Answer
 	if q.All {
-		came = v.answerOf
+		came = answer.New
 	}
 	var outcomes []string
 	for _, r := range q.Readings(q.result) {
-		verdict, err := q.Check(q.url, r, came(q.origin, r.Result))
+		verdict, err := q.Check(q.url, r, came(q.origin, r.Result, q.until))
 		if err != nil {
 			return nil, noOrigin(err)
 		}
@@ -142,28 +141,29 @@ func (v *Service) decide(w http.ResponseWriter, r *http.Request, query url.Value
 	return v.send(w, media, out.Bytes())
 }
 
-// lookup returns what is known of o's robots.txt in a dialect, fetching it where it must.
-func (v *Service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) (*fetch.Result, error) {
+// lookup returns what is known of o's robots.txt in a dialect and until when, fetching it where it must.
+func (v *Service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) (*fetch.Result, time.Time, error) {
 	return v.get(ctx, v.gate.Cache, o, d)
 }
 
 // whole returns what o serves, with its file, as RFC 9309 reads it.
-func (v *Service) whole(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
+func (v *Service) whole(ctx context.Context, o fetch.Origin) (*fetch.Result, time.Time, error) {
 	return v.get(ctx, v.files, o, policy.RFC9309)
 }
 
-// answerOf is how the answer of o came that whole has returned, in whatever dialect it was read since. When o is asked
-// again is for the cache of files to say, and not for the Cache of the gate, which may know o by another answer.
-func (v *Service) answerOf(o fetch.Origin, res *fetch.Result) *answer.Answer {
+// known is the Source of a question about what a Cache holds in a dialect, which asks no site.
+func (v *Service) known(d policy.Dialect) *cache.Source {
 	src := v.gate.Source(nil)
-	src.Dialect = policy.RFC9309
-	return answer.New(o, res, cmp.Or(v.files.Until(o, src), cache.Until(res)))
+	src.Dialect = d
+	return src
 }
 
 // get asks a Cache for what a dialect reads. It fetches in the dialect of the gate, or else by RFC 9309, for the
 // Cache to read anew: only what was read in the dialect of the Cache's copy can be asked for by its validators.
 // What the Cache fetches is counted.
-func (v *Service) get(ctx context.Context, c *cache.Cache, o fetch.Origin, d policy.Dialect) (*fetch.Result, error) {
+func (v *Service) get(
+	ctx context.Context, c *cache.Cache, o fetch.Origin, d policy.Dialect,
+) (res *fetch.Result, until time.Time, err error) {
 	by := v.general
 	if d == v.gate.Fetcher.Dialect {
 		by = v.gate.Fetcher
@@ -176,11 +176,10 @@ func (v *Service) get(ctx context.Context, c *cache.Cache, o fetch.Origin, d pol
 		return res, err
 	})
 	src.Dialect = d
-	res, err := c.Get(ctx, o, src)
-	if err != nil {
-		return nil, fmt.Errorf("robots.txt of %v was not read: %w", o, err)
+	if res, until, err = c.Get(ctx, o, src); err != nil {
+		err = fmt.Errorf("robots.txt of %v was not read: %w", o, err)
 	}
-	return res, nil
+	return res, until, err
 }
 
 // robots answers GET /v1/robots with what "robots fetch --json" writes. The file may be large, so
@@ -196,7 +195,7 @@ func (v *Service) robots(w http.ResponseWriter, r *http.Request, query url.Value
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), v.Limits.Question)
 	defer cancel()
-	res, err := v.whole(ctx, o)
+	res, until, err := v.whole(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -207,7 +206,7 @@ func (v *Service) robots(w http.ResponseWriter, r *http.Request, query url.Value
 	return v.answer(w, http.StatusOK, mediaJSON, release, func(to io.Writer) error {
 		var out shell.Output
 		res = res.In(k.Dialect)
-		out.JSON(answer.NewFetched(res, v.answerOf(o, res)))
+		out.JSON(answer.NewFetched(res, answer.New(o, res, until)))
 		_, err := out.WriteTo(to)
 		return err
 	})

@@ -6,10 +6,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy/lint"
@@ -57,7 +57,7 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 	release() // not while a site is waited for
 	ctx, cancel := context.WithTimeout(r.Context(), v.Limits.Question)
 	defer cancel()
-	u, o, res, err := v.fileOf(ctx, f.Site)
+	u, o, res, until, err := v.fileOf(ctx, f.Site)
 	if err != nil {
 		return release, err
 	}
@@ -74,27 +74,30 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 	if f.Edit {
 		return release, a.edited(ctx, u, res)
 	}
-	if err = a.site(ctx, u, o, res, v.answerOf); err == nil {
+	if err = a.site(ctx, u, o, res, until); err == nil {
 		// The page shows what the site serves. What decides elsewhere may be a copy from before an outage.
-		a.Came.bridged(v.lookup(site.Ended, o, a.dialect))
+		decides, _, err := v.gate.Cache.Get(ctx, o, v.known(a.dialect))
+		a.Came.bridged(decides, err)
 	}
 	return release, err
 }
 
 // fileOf reads the robots.txt of the site of a URL. Of a site in a private network the answer says so: if it
 // were unreachable, people would look for the fault there.
-func (v *Service) fileOf(ctx context.Context, text string) (u *url.URL, o fetch.Origin, res *fetch.Result, err error) {
+func (v *Service) fileOf(
+	ctx context.Context, text string,
+) (u *url.URL, o fetch.Origin, res *fetch.Result, until time.Time, err error) {
 	if u, o, err = siteOf("site", text); err != nil {
-		return u, o, nil, err
+		return u, o, nil, until, err
 	}
-	if res, err = v.whole(ctx, o); err != nil {
-		return u, o, nil, err
+	if res, until, err = v.whole(ctx, o); err != nil {
+		return u, o, nil, until, err
 	}
-	if !v.Private && fetch.CauseOf(res.Err) == "destination_ip_prohibited" {
+	if failed, ok := res.Err.(*fetch.Failure); !v.Private && ok && failed.Cause == "destination_ip_prohibited" {
 		err = web.NewProblem(http.StatusUnprocessableEntity, "private",
 			"%s is not in a public network, and this service asks no other. Started as robots serve --private, it does", u.Host)
 	}
-	return u, o, res, err
+	return u, o, res, until, err
 }
 
 // readForm reads the form from the query, or from the body of a POST, where the same rules hold.
@@ -124,7 +127,7 @@ func (v *Service) repaired(w http.ResponseWriter, r *http.Request) error {
 		release()
 		ctx, cancel := context.WithTimeout(r.Context(), v.Limits.Question)
 		defer cancel()
-		_, o, res, err := v.fileOf(ctx, f.Site)
+		_, o, res, _, err := v.fileOf(ctx, f.Site)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
@@ -27,7 +28,7 @@ func (a *pageAnswer) reading(d policy.Dialect) pageReading {
 
 // site answers about a site, as "robots check" does. What follows its name is the first question.
 func (a *pageAnswer) site(
-	ctx context.Context, u *url.URL, o fetch.Origin, res *fetch.Result, came func(fetch.Origin, *fetch.Result) *answer.Answer,
+	ctx context.Context, u *url.URL, o fetch.Origin, res *fetch.Result, until time.Time,
 ) error {
 	lines := a.lines
 	// The URL that names the site is a question itself, unless it is only a name and there are others.
@@ -42,7 +43,7 @@ func (a *pageAnswer) site(
 		a.URLs = append(a.URLs, q)
 	}
 	for _, r := range answer.InAllDialects(res) {
-		a.readings = append(a.readings, pageReading{r, came(o, r.Result)})
+		a.readings = append(a.readings, pageReading{r, answer.New(o, r.Result, until)})
 	}
 	a.Came = newCame(a.reading(a.dialect))
 	if answer.HasServed(res) {

@@ -11,10 +11,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -96,9 +96,11 @@ func (s *decider) question(ctx context.Context, l shell.Line) streamed {
 	}
 	dialect := q.as.Dialect
 	// What is known costs no goroutine. Of what is not, the Cache has one fetch, however many lines ask.
-	if q.Result, _ = s.lookup(site.Ended, q.Origin, dialect); q.Result == nil {
+	if q.Result, _, _ = s.gate.Cache.Get(ctx, q.Origin, s.known(dialect)); q.Result == nil {
 		q.lookup = shell.NewAsked(q.Origin)
-		go q.lookup.Run(ctx, func(ctx context.Context, o fetch.Origin) (*fetch.Result, error) { return s.lookup(ctx, o, dialect) })
+		go q.lookup.Run(ctx, func(ctx context.Context, o fetch.Origin) (*fetch.Result, time.Time, error) {
+			return s.lookup(ctx, o, dialect)
+		})
 	}
 	return q
 }

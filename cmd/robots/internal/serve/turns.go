@@ -19,7 +19,6 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
@@ -98,15 +97,13 @@ func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 	}
 	// The robots.txt is read at the pace of the site: what a question has read is no visit that a
 	// turn would keep its distance to.
-	if _, err := v.gate.Lookup(site.Ended, u); err != nil {
-		if v.away(ctx) { // to read it takes a turn, too
-			return nil, nil, web.Unavailable("the server of turns is away")
-		}
-		within, cancel := context.WithTimeout(ctx, v.Limits.Question)
-		defer cancel()
-		if _, err := v.gate.Lookup(within, u); err != nil {
-			return nil, nil, fmt.Errorf("robots.txt was not read: %w", err)
-		}
+	if v.away(ctx) { // to read it takes a turn, too
+		return nil, nil, web.Unavailable("the server of turns is away")
+	}
+	within, cancel := context.WithTimeout(ctx, v.Limits.Question)
+	defer cancel()
+	if _, err := v.gate.Lookup(within, u); err != nil {
+		return nil, nil, fmt.Errorf("robots.txt was not read: %w", err)
 	}
 	for range 3 {
 		about, err := v.about(ctx, q.URL, q.Agent, "")
@@ -127,16 +124,20 @@ func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 		}
 		turn, err := v.await(client.WithToken(ctx, verdict.Agent), u, wait)
 		_, refused := errors.AsType[*client.DisallowedError](err)
+		late, isLate := errors.AsType[*client.LateError](err)
 		switch {
 		case refused && ctx.Err() == nil: // the rules have changed meanwhile
 			continue
-		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-			// Next is an estimate, and may be the present time: with that, a client would ask in a loop.
+		case isLate, errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			// At is an estimate, and may be the present time: with that, a client would ask in a loop.
 			least := leastWait
 			if v.away(ctx) {
 				least = awayWait
 			}
-			said.RetryAfter = inSeconds(max(time.Until(v.gate.Pacer.Next(u)), least))
+			if isLate {
+				least = max(time.Until(late.At), least)
+			}
+			said.RetryAfter = inSeconds(least)
 			return said, nil, nil
 		}
 		return said, turn, err

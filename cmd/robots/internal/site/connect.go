@@ -13,36 +13,54 @@ import (
 	"strings"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/fetch/ftp"
 )
 
-// Transport is net/http's own, with the --connect-to mappings. Each call makes another one. With a mapping no
-// proxy is used: it would connect in our place, and know nothing of them.
+// Transport is net/http's own, with the --connect-to mappings. Each call makes another one.
 func (n *Network) Transport() (*http.Transport, error) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
-	if len(n.ConnectTo) == 0 {
-		return base, nil
+	all, err := parsePlaces(n.ConnectTo)
+	if err != nil {
+		return nil, err
 	}
-	var all []place
-	for _, text := range n.ConnectTo {
+	return all.way(base), nil
+}
+
+// way finishes a transport of the command: it leads its connections where the places say, and reads over FTP. With a
+// place no proxy is used: it would connect in our place, and know nothing of them.
+func (all leads) way(base *http.Transport) *http.Transport {
+	if dial := base.DialContext; len(all) > 0 {
+		base.Proxy = nil
+		base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dial(ctx, network, all.apply(address))
+		}
+	}
+	base.RegisterProtocol("ftp", &ftp.Transport{DialContext: base.DialContext})
+	return base
+}
+
+// leads are all --connect-to.
+type leads []place
+
+func parsePlaces(flags []string) (all leads, err error) {
+	for _, text := range flags {
 		p, err := parsePlace(text)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, p)
 	}
-	base.Proxy = nil
-	dial := base.DialContext
-	base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		// the first that fits is the one, as with curl
-		for _, p := range all {
-			if to, ok := p.apply(address); ok {
-				address = to
-				break
-			}
+	return all, nil
+}
+
+// apply returns the address to connect to instead of address. The first place that fits is the one, as with curl.
+func (all leads) apply(address string) string {
+	for _, p := range all {
+		if to, ok := p.apply(address); ok {
+			return to
 		}
-		return dial(ctx, network, address)
 	}
-	return base, nil
+	return address
 }
 
 // place is one --connect-to: the parts of the address asked for, and of the one to use.

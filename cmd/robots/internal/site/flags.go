@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/agreement"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/policy/usage"
@@ -74,7 +74,7 @@ func AgreementsVar(cmd *cobra.Command, k *answer.Asker) {
 		}
 		data, err := os.ReadFile(name)
 		if err == nil {
-			k.Agreed, err = client.ParseAgreements(data)
+			k.Agreed, err = agreement.Parse(data)
 		}
 		return err
 	}

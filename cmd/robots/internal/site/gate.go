@@ -3,7 +3,6 @@
 package site
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -40,7 +39,7 @@ type Gate struct {
 	dir     bool                                 // is what --cache names
 	Turns   *redisturns.Store                    // nil: there is none
 	Answers *lru.Cache[AnswerOf, *answer.Answer] // nil: none is asked for again
-	mapped  bool                                 // by --connect-to
+	leads   leads                                // --connect-to
 }
 
 // AnswerOf tells whose answer is kept. The result is the Cache's: it bounds what rules take, and what it has
@@ -69,10 +68,11 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, err := n.Transport()
+	all, err := parsePlaces(n.ConnectTo)
 	if err != nil {
 		return nil, err
 	}
+	base := all.way(http.DefaultTransport.(*http.Transport).Clone())
 	store, err := openStore(n.CacheAt)
 	if err != nil {
 		return nil, err
@@ -84,11 +84,11 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 		ObeyWalls: n.obeyWalls,
 	}
 	c := &cache.Cache{
-		Size:      maxOrigins,
-		MaxBytes:  maxPolicies,
-		Store:     store,
-		NoRefresh: true, // a refresh behind the callers would come after the run
-		Logger:    slog.New(slog.NewTextHandler(errs, nil)),
+		MaxOrigins: maxOrigins,
+		MaxBytes:   maxPolicies,
+		Store:      store,
+		NoRefresh:  true, // a refresh behind the callers would come after the run
+		Logger:     slog.New(slog.NewTextHandler(errs, nil)),
 		// A list can wait for its own file, to read and to write it; a site need not be
 		// asked twice for that.
 		StoreTimeout: 10 * time.Second,
@@ -96,13 +96,13 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 	_, dir := store.(*dirstore.Store)
 	return &Gate{Transport: &client.Transport{
 		// Sign is set twice: the Fetcher's is for robots.txt, the Transport's for pages.
-		Base: base, Token: n.Agent, Fetcher: f, Cache: c, Sign: f.Sign, Agreements: n.Agreed,
-	}, dir: dir, mapped: len(n.ConnectTo) > 0}, nil
+		Base: base, Token: n.Agent, Fetcher: f, Cache: c, Sign: f.Sign, Override: n.Agreed.Override,
+	}, dir: dir, leads: all}, nil
 }
 
-// Find returns what is known of o's robots.txt, fetching it where it must, and counts in Fetches what it
-// fetched. The result has no Body: the Cache keeps none. Who needs the file asks by Fetch.
-func (g *Gate) Find(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
+// Find returns what is known of o's robots.txt and until when it holds, fetching it where it must, and counts in Fetches
+// what it fetched. The result has no Body: the Cache keeps none. Who needs the file asks by Fetch.
+func (g *Gate) Find(ctx context.Context, o fetch.Origin) (res *fetch.Result, until time.Time, err error) {
 	load := func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 		g.Fetches.Add(1)
 		return g.Fetcher.Fetch(ctx, o, prev)
@@ -110,11 +110,10 @@ func (g *Gate) Find(ctx context.Context, o fetch.Origin) (*fetch.Result, error) 
 	return g.Cache.Get(ctx, o, g.Source(load))
 }
 
-// Source is what the Cache of g asks with, by load. The service gives each question's Dialect to its own copy. Kind
-// keeps apart what was read with and without a signature, or with other rules about addresses and walls.
+// Source is what the Cache of g asks with, by load. The service gives each question's Dialect to its own copy.
 func (g *Gate) Source(load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)) *cache.Source {
 	return &cache.Source{
-		Load: load, UserAgent: g.Fetcher.UserAgent, Dialect: g.Fetcher.Dialect, Kind: g.Fetcher.Kind(),
+		Load: load, Reader: g.Fetcher.Reader(), Dialect: g.Fetcher.Dialect,
 	}
 }
 
@@ -127,20 +126,16 @@ func (g *Gate) FetcherFor(d policy.Dialect) *fetch.Fetcher {
 	}
 	return &fetch.Fetcher{
 		Dialect: d, Transport: f.Transport, UserAgent: f.UserAgent, Timeout: f.Timeout, Retries: f.Retries,
-		MaxFetches: f.MaxFetches, MaxMemory: f.MaxMemory, FTP: f.FTP, PublicOnly: f.PublicOnly, SameHost: f.SameHost,
+		MaxFetches: f.MaxFetches, MaxMemory: f.MaxMemory, SameHost: f.SameHost,
 		ObeyWalls: f.ObeyWalls, Sign: f.Sign,
 	}
 }
 
 // Answer is what the server of o said: the "robots" of the JSON. What does not change is computed once for
-// each result, if Answers is there. That of an unreachable origin is not kept: when it is asked again is for
-// the Cache to say.
-func (g *Gate) Answer(o fetch.Origin, res *fetch.Result) *answer.Answer {
+// each result, if Answers is there. That of an unreachable origin is not kept: it says until when, as Find did.
+func (g *Gate) Answer(o fetch.Origin, res *fetch.Result, until time.Time) *answer.Answer {
 	if res.Err != nil || g.Answers == nil {
-		src := g.Source(nil)
-		// a question may have one of its own, and each dialect has its own results
-		src.Dialect = res.Dialect
-		return answer.New(o, res, cmp.Or(g.Cache.Until(o, src), cache.Until(res))) // zero: it has no answer of o
+		return answer.New(o, res, until)
 	}
 	key := weak.Make(res)
 	a, ok := g.Answers.Get(key)
@@ -155,8 +150,9 @@ func (g *Gate) Answer(o fetch.Origin, res *fetch.Result) *answer.Answer {
 }
 
 // Fetch asks o's server, whatever a cache holds, and keeps the file.
-func (g *Gate) Fetch(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
-	return g.Fetcher.Fetch(ctx, o, nil)
+func (g *Gate) Fetch(ctx context.Context, o fetch.Origin) (res *fetch.Result, until time.Time, err error) {
+	res, err = g.Fetcher.Fetch(ctx, o, nil)
+	return res, time.Time{}, err
 }
 
 // Share makes the turns of g those of all processes that use its Redis server, if it has one. g must have a
@@ -178,19 +174,14 @@ const (
 // those of package cache. Without private, it asks public networks only.
 func (g *Gate) RunsOn(log *slog.Logger, private bool) {
 	g.Cache.Logger, g.Cache.NoRefresh, g.Cache.StoreTimeout = log, false, 0
-	g.Cache.Size, g.Cache.MaxBytes = 0, 0
+	g.Cache.MaxOrigins, g.Cache.MaxBytes = 0, 0
 	g.Fetcher.MaxFetches = maxFetches
 	g.Answers, _ = lru.New[AnswerOf, *answer.Answer](maxAnswers) // fails for a size below 1 only
 	if private {
 		return
 	}
-	// The Fetcher sees the addresses of names only without a proxy, and before it connects
-	// only without a dialer.
-	base := g.Base.(*http.Transport)
-	base.Proxy, g.Fetcher.PublicOnly = nil, true
-	if !g.mapped {
-		base.DialContext = nil
-	}
+	base := g.leads.way(fetch.PublicOnly(g.Base.(*http.Transport)))
+	g.Base, g.Fetcher.Transport = base, base
 }
 
 // Ping asks the server of turns whether it is there. If there is none, all is well.
@@ -211,8 +202,7 @@ func (g *Gate) End(ctx context.Context, a *shell.App) {
 	defer cancel()
 	var o shell.Output
 	if g.Turns != nil {
-		o.Warn(g.Shutdown(ctx)) // gives back the places of what has just ended
-		g.Turns.Close()
+		o.Warn(g.Shutdown(ctx)) // it may still have to tell of pauses
 	}
 	if err := g.Cache.Shutdown(ctx); g.dir {
 		o.Complain(err)

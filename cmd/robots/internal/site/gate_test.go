@@ -68,7 +68,7 @@ func TestRetryCountsFromTheFetch(t *testing.T) {
 			Policy: policy.Unreachable(), StatusCode: http.StatusServiceUnavailable, Err: errors.New("status 503"),
 			Time: time.Now().Add(-ago), RetryAfter: 2 * time.Minute,
 		}
-		if a := answeringGate().Answer(fetch.Origin{}, res); a.Retry == nil || *a.Retry != 120 {
+		if a := answeringGate().Answer(fetch.Origin{}, res, time.Time{}); a.Retry == nil || *a.Retry != 120 {
 			t.Errorf("%s ago: %v, want 120", ago, a)
 		}
 	}
@@ -80,7 +80,7 @@ func TestKeptAnswersHoldNoRules(t *testing.T) {
 	ask := func() weak.Pointer[policy.Policy] {
 		p := policy.Parse([]byte("User-agent: *\nDisallow: /private\n"))
 		res := &fetch.Result{Policy: p, StatusCode: http.StatusOK, Time: time.Now()}
-		if first, again := g.Answer(fetch.Origin{}, res), g.Answer(fetch.Origin{}, res); *first.Lifetime != *again.Lifetime {
+		if first, again := g.Answer(fetch.Origin{}, res, time.Time{}), g.Answer(fetch.Origin{}, res, time.Time{}); *first.Lifetime != *again.Lifetime {
 			t.Errorf("%v and %v", first, again)
 		}
 		return weak.Make(p)

@@ -40,7 +40,7 @@ func NewMetrics(fetchTime string) *Metrics {
 		answer.OutcomeRules, "unavailable", "unreachable", "given-up")
 	m.fetchTime = m.Histogram("robots_fetch_seconds", fetchTime, .03, .1, .3, 1, 3, 10, 30, 100)
 	m.storeFailures = m.Counters("robots_store_failures_total", "Calls of the store that failed.", "op",
-		"get", "put", "lock", "take", "tell")
+		"get", "put", "lock", "reserve", "pause")
 	return m
 }
 
@@ -145,14 +145,14 @@ type countedTurns struct {
 	metrics *Metrics
 }
 
-func (t countedTurns) Take(ctx context.Context, origin string, a turns.Ask) (turns.Reply, error) {
-	answer, err := t.Store.Take(ctx, origin, a)
-	t.metrics.failed(ctx, "take", err)
-	return answer, err
+func (t countedTurns) Reserve(ctx context.Context, key string, delay, within time.Duration) (time.Duration, bool, error) {
+	wait, ok, err := t.Store.Reserve(ctx, key, delay, within)
+	t.metrics.failed(ctx, "reserve", err)
+	return wait, ok, err
 }
 
-func (t countedTurns) Tell(ctx context.Context, origin string, n turns.Report) error {
-	err := t.Store.Tell(ctx, origin, n)
-	t.metrics.failed(ctx, "tell", err)
-	return err
+func (t countedTurns) Pause(ctx context.Context, key string, d time.Duration) (time.Duration, error) {
+	rest, err := t.Store.Pause(ctx, key, d)
+	t.metrics.failed(ctx, "pause", err)
+	return rest, err
 }

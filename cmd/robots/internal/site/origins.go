@@ -38,22 +38,22 @@ const BesideOrigins = 32 << 20
 // NewOrigins returns origins that are looked up with find, in the --cache or over the network, at most so many at a time. A list may come back to
 // an origin after a million lines, so the cache is larger than a crawler's. Beyond its bounds an origin is
 // looked up again. It has no Store: that of --cache is behind find.
-func NewOrigins(find func(context.Context, fetch.Origin) (*fetch.Result, error), dialect policy.Dialect, most int) *Origins {
+func NewOrigins(find func(context.Context, fetch.Origin) (*fetch.Result, time.Time, error), dialect policy.Dialect, most int) *Origins {
 	const forTheRun = math.MaxInt64 // a Cache cuts it to a century
 	load := func(ctx context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
-		r, err := find(ctx, o)
-		if err == nil {
-			err = r.Err // a Cache keeps that nothing could be loaded, and no Result that is a proxy's 407
+		r, _, err := find(ctx, o)
+		if err != nil && ctx.Err() == nil { // a Cache keeps no error, and the run would ask again
+			r, err = &fetch.Result{Policy: policy.Unreachable(), Err: err, Time: time.Now()}, nil
 		}
 		return r, err
 	}
 	return &Origins{
 		run: cache.Cache{
-			Size:      maxOrigins,
-			MaxBytes:  maxPolicies - BesideOrigins,
-			MinTTL:    forTheRun,
-			MinRetry:  forTheRun,
-			NoRefresh: true,
+			MaxOrigins: maxOrigins,
+			MaxBytes:   maxPolicies - BesideOrigins,
+			MinTTL:     forTheRun,
+			MinRetry:   forTheRun,
+			NoRefresh:  true,
 		},
 		source:   cache.Source{Load: load, Dialect: dialect},
 		slots:    semaphore.NewWeighted(int64(most)),
@@ -62,17 +62,9 @@ func NewOrigins(find func(context.Context, fetch.Origin) (*fetch.Result, error),
 	}
 }
 
-// Ended is the context of a question that waits for nothing: a Cache answers it with what it has, or not at
-// all.
-var Ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
 // Known returns the result of a lookup that has ended, or nil. It never waits.
 func (s *Origins) Known(o fetch.Origin) *fetch.Result {
-	r, _ := s.run.Get(Ended, o, &s.source)
+	r, _, _ := s.run.Get(context.Background(), o, &cache.Source{Dialect: s.source.Dialect})
 	return r
 }
 
@@ -102,9 +94,9 @@ func (s *Origins) Start(ctx context.Context, o fetch.Origin) (*shell.Asked, erro
 	return k, nil
 }
 
-func (s *Origins) find(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
+func (s *Origins) find(ctx context.Context, o fetch.Origin) (*fetch.Result, time.Time, error) {
 	defer s.slots.Release(1)
-	r, err := s.run.Get(ctx, o, &s.source)
+	r, until, err := s.run.Get(ctx, o, &s.source)
 	if err != nil {
 		r = &fetch.Result{Policy: policy.Unreachable(), Err: err}
 	}
@@ -112,7 +104,7 @@ func (s *Origins) find(ctx context.Context, o fetch.Origin) (*fetch.Result, erro
 	defer s.mu.Unlock()
 	delete(s.underway, o)
 	s.done++
-	return r, nil
+	return r, until, nil
 }
 
 // End waits for the lookups under way, but no longer than grace. What has ended by then is in the store.

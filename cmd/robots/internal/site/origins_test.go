@@ -37,7 +37,7 @@ func newSite() *Site {
 	return &Site{asked: map[fetch.Origin]int{}, result: fetch.Result{Policy: policy.Unavailable(), StatusCode: 404}}
 }
 
-func (s *Site) find(ctx context.Context, o fetch.Origin) (*fetch.Result, error) {
+func (s *Site) find(ctx context.Context, o fetch.Origin) (*fetch.Result, time.Time, error) {
 	s.count(o, 1)
 	defer s.count(o, -1)
 	d := time.Second
@@ -47,11 +47,11 @@ func (s *Site) find(ctx context.Context, o fetch.Origin) (*fetch.Result, error) 
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, time.Time{}, ctx.Err()
 	}
 	r := s.result
 	r.Time = time.Now()
-	return &r, nil
+	return &r, time.Time{}, nil
 }
 
 func (s *Site) count(o fetch.Origin, n int) {
