@@ -11,17 +11,16 @@ import (
 // whose site is free first: no worker stands in line for a slow site while another site
 // could be asked.
 type frontier struct {
-	turn func(*url.URL) time.Time // when a request may start: client.Pacer.Next
-
 	mu    sync.Mutex // guards what follows
 	more  *sync.Cond // on mu: a URL came, a turn came, or the last visit ended
 	queue []*url.URL
+	free  map[string]time.Time // when to ask for the turn of a host, as a client.LateError said; zero: at once
 	seen  map[string]bool
 	busy  int // visits that may still find links
 }
 
-func newFrontier(start *url.URL, turn func(*url.URL) time.Time) *frontier {
-	f := &frontier{turn: turn, queue: []*url.URL{start}, seen: map[string]bool{start.String(): true}}
+func newFrontier(start *url.URL) *frontier {
+	f := &frontier{queue: []*url.URL{start}, free: map[string]time.Time{}, seen: map[string]bool{start.String(): true}}
 	f.more = sync.NewCond(&f.mu)
 	return f
 }
@@ -62,22 +61,22 @@ func (f *frontier) wake() {
 }
 
 // first returns the place of the URL that may be asked for first, and how long until
-// then; -1 if there is none. A crawler of many pages keeps a queue per site and asks for
-// the turn of each site, not of each page.
+// then; -1 if there is none. A crawler of many pages keeps a queue per site.
 func (f *frontier) first() (place int, wait time.Duration) {
 	place = -1
 	for i, u := range f.queue {
-		if d := time.Until(f.turn(u)); place < 0 || d < wait {
+		if d := time.Until(f.free[u.Host]); place < 0 || d < wait {
 			place, wait = i, max(d, 0)
 		}
 	}
 	return place, wait
 }
 
-// later puts a URL back whose site is not free.
-func (f *frontier) later(u *url.URL) {
+// later puts a URL back whose site is not free until then.
+func (f *frontier) later(u *url.URL, until time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.free[u.Host] = until
 	f.queue = append(f.queue, u)
 	f.end()
 }

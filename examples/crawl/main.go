@@ -54,18 +54,17 @@ func crawl(ctx context.Context, out, progress io.Writer, web *site.Web, start st
 	if err != nil {
 		return err
 	}
-	pacer := &client.Pacer{Delay: 20 * time.Millisecond} // leave it out on the network: one second
 	r := newReport(out, progress, web)
 	gate := &client.Transport{
 		Base:      web.Transport(), // leave it out on the network
 		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
-		Pacer:     pacer,
+		Pacer:     &client.Pacer{Delay: 20 * time.Millisecond}, // leave Delay out on the network: one second
 		Trace:     &client.Trace{Fetched: r.fetched},
 	}
 	defer gate.CloseIdleConnections()
 	c := &crawler{
-		gate: gate, pacer: pacer, http: &http.Client{Transport: gate, Timeout: 10 * time.Second},
-		frontier: newFrontier(u, pacer.Next), report: r,
+		gate: gate, http: &http.Client{Transport: gate, Timeout: 10 * time.Second},
+		frontier: newFrontier(u), report: r,
 	}
 	var workers sync.WaitGroup
 	for range 4 {
@@ -77,7 +76,6 @@ func crawl(ctx context.Context, out, progress io.Writer, web *site.Web, start st
 
 type crawler struct {
 	gate     *client.Transport
-	pacer    *client.Pacer
 	http     *http.Client
 	frontier *frontier
 	report   *report
@@ -94,39 +92,33 @@ func (c *crawler) work(ctx context.Context) {
 	}
 }
 
-// visit asks whether u may be fetched. The gate would refuse a forbidden request by itself:
-// asking first saves the turn. If the site is not free, because its robots.txt was just read
-// or another worker was faster, u goes back and the worker takes another site.
+// visit asks for u's turn. If the site is not free, because its robots.txt is being read or another worker was faster, u
+// goes back and the worker takes another site.
 func (c *crawler) visit(ctx context.Context, u *url.URL) {
-	answer, err := c.gate.Decide(ctx, u)
-	switch {
-	case err != nil:
-		c.report.failed(u, err)
-	case !answer.Allowed:
-		c.report.refused(u, answer)
-	case c.pacer.Next(u).After(time.Now()):
-		c.frontier.later(u)
-		return
-	default:
-		links, err := c.get(ctx, u, answer)
-		if err != nil {
-			c.report.failed(u, err)
-		}
-		c.frontier.done(links)
+	turn, err := c.gate.Try(ctx, u)
+	if late, ok := errors.AsType[*client.LateError](err); ok {
+		c.frontier.later(u, late.At)
 		return
 	}
-	c.frontier.done(nil)
+	var links []*url.URL
+	if refusal, ok := errors.AsType[*client.DisallowedError](err); ok {
+		c.report.refused(u, refusal.Answer)
+	} else if err != nil {
+		c.report.failed(u, err)
+	} else if links, err = c.get(ctx, turn, u); err != nil {
+		c.report.failed(u, err)
+	}
+	c.frontier.done(links)
 }
 
-// get takes the turn at u's site and returns the links of the page. The wait stands before
-// the request: the client's time-out is then about the site alone.
-func (c *crawler) get(ctx context.Context, u *url.URL, answer client.Answer) ([]*url.URL, error) {
-	asked := time.Now()
-	if err := c.pacer.Wait(ctx, u); err != nil {
+// get sends the request whose turn it is, and returns the links of the page.
+func (c *crawler) get(ctx context.Context, turn *client.Turn, u *url.URL) ([]*url.URL, error) {
+	defer turn.End()
+	answer, err := c.gate.Decide(ctx, u) // once more, for the report: the cache has it
+	if err != nil {
 		return nil, err
 	}
-	sending := time.Now()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	req, err := http.NewRequestWithContext(turn.Context(ctx), http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +133,7 @@ func (c *crawler) get(ctx context.Context, u *url.URL, answer client.Answer) ([]
 	if effect.NoFollow {
 		found = nil
 	}
-	c.report.sent(u, resp.StatusCode, answer, effect.NoIndex, asked, sending) // with NoIndex, list it nowhere
+	c.report.sent(u, resp.StatusCode, answer, effect.NoIndex) // with NoIndex, list it nowhere
 	return found, nil
 }
 

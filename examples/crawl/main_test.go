@@ -115,12 +115,8 @@ func TestTheFrontierDoesNotWaitForASlowSite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, quick := &url.URL{Host: "slow.example"}, &url.URL{Host: "quick.example"}
 		start := time.Now()
-		f := newFrontier(slow, func(u *url.URL) time.Time {
-			if u == slow {
-				return start.Add(time.Minute)
-			}
-			return start
-		})
+		f := newFrontier(slow)
+		f.free[slow.Host] = start.Add(time.Minute)
 		f.queue = append(f.queue, quick)
 		for _, want := range []struct {
 			u     *url.URL
@@ -143,7 +139,8 @@ func TestTheFrontierDoesNotWaitForASlowSite(t *testing.T) {
 func TestTheFrontierEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		f := newFrontier(&url.URL{Host: "slow.example"}, func(*url.URL) time.Time { return start.Add(24 * time.Hour) })
+		f := newFrontier(&url.URL{Host: "slow.example"})
+		f.free["slow.example"] = start.Add(24 * time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if u, ok := f.next(ctx); ok || time.Since(start) != time.Minute {

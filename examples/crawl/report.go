@@ -27,7 +27,6 @@ type report struct {
 	pages    int
 	failures int
 	reasons  map[policy.Reason]int // of refusals
-	inLine   time.Duration         // that workers stood in line
 }
 
 func newReport(out, bar io.Writer, web *site.Web) *report {
@@ -64,13 +63,11 @@ func (r *report) asked(o fetch.Origin) string {
 	return answer
 }
 
-// sent is told of each page: when its turn was asked for, and when it came. It shows how
-// long after the one before, for robots.txt or a page, its site saw the request.
-func (r *report) sent(u *url.URL, status int, why client.Answer, noIndex bool, asked, sending time.Time) {
+// sent is told of each page. It shows how long after the one before, for robots.txt or a page, its site saw the request.
+func (r *report) sent(u *url.URL, status int, why client.Answer, noIndex bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pages++
-	r.inLine += sending.Sub(asked)
 	o, _ := fetch.OriginOf(u) // a URL that was decided on has one
 	apart := r.web.Apart(o.HostField(), u.Path)
 	what := fmt.Sprintf("%d, %.2f s apart", status, apart.Seconds())
@@ -142,12 +139,11 @@ func (r *report) totals() error {
 %d sites in %.1f s: %d pages sent, %d refused, %d failed
 refused: %d by a rule, %d because robots.txt is unreachable
 robots.txt: read for %d sites, with %d requests
-workers: stood in line for %.2f s in all
 
 Requests that the sites saw, for pages and for robots.txt:
 
 %s`, len(counts), time.Since(r.started).Seconds(), r.pages, r.refusals(), r.failures,
 		r.reasons[policy.ReasonRule], r.reasons[policy.ReasonUnreachable],
-		len(r.reads), requests, r.inLine.Seconds(), table.String())
+		len(r.reads), requests, table.String())
 	return err
 }

@@ -45,12 +45,11 @@ func work(ctx context.Context, name, redisURL, site string) error {
 	if err != nil {
 		return err
 	}
-	turns := &redisturns.Store{Client: store.Client}
 	robots := &cache.Cache{Store: store}
 	gate := &client.Transport{
 		Base:      toSites(site), // leave it out on the network
 		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
-		Pacer:     &client.Pacer{Turns: turns, Delay: delay}, // leave Delay out on the network: one second
+		Pacer:     &client.Pacer{Turns: &redisturns.Store{Client: store.Client}, Delay: delay}, // leave Delay out on the network: one second
 		Cache:     robots,
 	}
 	w := &worker{name: name, redis: store.Client, http: &http.Client{Transport: gate}}
@@ -69,7 +68,7 @@ func work(ctx context.Context, name, redisURL, site string) error {
 	all.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return errors.Join(gate.Shutdown(ctx), turns.Close(), robots.Shutdown(ctx)) // the last closes store
+	return errors.Join(gate.Shutdown(ctx), robots.Shutdown(ctx)) // the last closes store
 }
 
 // read passes on what the stream has for this worker.

@@ -1,25 +1,20 @@
-// Ftp puts the gate over a client for FTP. The gate reads robots.txt over FTP itself; the pages
-// come from what is registered for ftp with the http.Transport below it.
+// Ftp gates requests for ftp URLs: package fetch/ftp, registered with the http.Transport below the gate, reads robots.txt
+// and pages over FTP.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
-	"strings"
-
-	"github.com/jlaffaye/ftp"
 
 	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/fetch/ftp"
 )
 
 const agent = "ExampleBot/1.0 (+https://example.com/bot)"
@@ -47,13 +42,9 @@ func run(ctx context.Context, out io.Writer) error {
 	defer stop()
 
 	base := http.DefaultTransport.(*http.Transport).Clone()
-	base.RegisterProtocol("ftp", pages{})
-	c := &http.Client{Transport: &client.Transport{
-		Base:      base,
-		UserAgent: agent,
-		Fetcher:   &fetch.Fetcher{FTP: true}, // leave it out and ftp pages are sent unasked
-	}}
-	for _, path := range []string{"/public", "/private", "/%2Fprivate"} {
+	base.RegisterProtocol("ftp", &ftp.Transport{DialContext: base.DialContext})
+	c := &http.Client{Transport: &client.Transport{Base: base, UserAgent: agent}}
+	for _, path := range []string{"/public", "/private"} {
 		fmt.Fprintln(out, get(c, site, path))
 	}
 	return nil
@@ -74,30 +65,3 @@ func get(c *http.Client, site, path string) string {
 	}
 	return fmt.Sprintf("sent %s: %s", path, file)
 }
-
-// pages sends requests for ftp, one session each.
-type pages struct{}
-
-func (pages) RoundTrip(req *http.Request) (*http.Response, error) {
-	addr := net.JoinHostPort(req.URL.Hostname(), cmp.Or(req.URL.Port(), "21"))
-	conn, err := ftp.Dial(addr, ftp.DialWithContext(req.Context()))
-	if err != nil {
-		return nil, err
-	}
-	if err := conn.Login("anonymous", "anonymous@example.com"); err != nil {
-		return nil, errors.Join(err, conn.Quit())
-	}
-	file, err := conn.Retr(strings.TrimPrefix(req.URL.Path, "/"))
-	if err != nil {
-		return nil, errors.Join(err, conn.Quit())
-	}
-	return &http.Response{StatusCode: http.StatusOK, Body: body{file, conn}, ContentLength: -1, Request: req}, nil
-}
-
-// body is a file that ends its session.
-type body struct {
-	io.ReadCloser
-	conn *ftp.ServerConn
-}
-
-func (b body) Close() error { return errors.Join(b.ReadCloser.Close(), b.conn.Quit()) }

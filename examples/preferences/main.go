@@ -67,7 +67,11 @@ func visit(gate *client.Transport, link string) (links []string, verdict string,
 	}
 	defer resp.Body.Close()
 
+	said := usage.ParseHeader(resp.Header)
 	p := client.PageRules(resp)
+	p.Meta = func(name, content string, offset int64) {
+		said = append(said, usage.ParseMeta(name, content, offset)...)
+	}
 	found := linksOf(resp.Request.URL, resp.Body) // reads the page to its end
 	effect := p.Rules().For(policy.RFC9309, token)
 	for _, l := range found {
@@ -79,7 +83,9 @@ func visit(gate *client.Transport, link string) (links []string, verdict string,
 	if err != nil {
 		return nil, "", err
 	}
-	if what, by, err := p.MayUse(use, robots, token); err != nil || what == usage.Disallow {
+	said = append(said, usage.ParseRules(p.Rules(), policy.RFC9309, token)...)
+	what, by, err := usage.Combine(use, robots, token, resp.Request.URL.RequestURI(), said...)
+	if err != nil || what == usage.Disallow {
 		return links, "dropped: " + by.String(), nil
 	}
 	return links, keep(effect), nil
@@ -88,7 +94,7 @@ func visit(gate *client.Transport, link string) (links []string, verdict string,
 func why(err error) string {
 	switch e := err.(type) {
 	case *client.UseError:
-		return e.By.String()
+		return e.By
 	case *client.DisallowedError:
 		return e.Rule.String()
 	}

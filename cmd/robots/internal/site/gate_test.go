@@ -101,6 +101,8 @@ func TestFetcherForADialectIsLikeTheOther(t *testing.T) {
 		case !field.IsExported() || field.Name == "Dialect":
 		case field.Name == "Transport":
 			v.Set(reflect.ValueOf(http.DefaultTransport))
+		case field.Name == "Through":
+			v.Set(reflect.ValueOf(func(wire http.RoundTripper) http.RoundTripper { return wire }))
 		case field.Name == "Sign":
 			v.Set(reflect.ValueOf(func(*http.Request) error { return nil }))
 		case v.CanInt():

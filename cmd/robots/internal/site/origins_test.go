@@ -217,7 +217,7 @@ func TestStartEndsWithItsContext(t *testing.T) {
 func TestWhatIsRememberedOfOriginsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewOrigins(newSite().find, policy.RFC9309, 8)
-		s.run.Size = 100
+		s.run.MaxOrigins = 100
 		for i := range 1000 {
 			result(t, s, originNamed(t, fmt.Sprintf("site%d.example", i)))
 		}
