@@ -70,12 +70,8 @@ func combine(from []Group) Group {
 }
 
 func (b *builder) copyRule(p *Policy, r rule) {
-	at := r.at
-	if r.flags&ruleRewritten != 0 {
-		at -= r.written
-	}
-	text := p.text[at : r.at+r.n]
-	r.at = uint32(len(b.text)) + r.at - at
+	text := p.text[r.at : r.at+r.n+r.written]
+	r.at = uint32(len(b.text))
 	b.text = append(b.text, text...)
 	b.rules = append(b.rules, r)
 }

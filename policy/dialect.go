@@ -80,23 +80,6 @@ type reading struct {
 	delay delayReading
 }
 
-// specificity returns how much the length of a pattern counts (§2.2.2). The pattern is in normal form.
-func specificity[S string | []byte](r *reading, pattern S) int {
-	n := len(pattern)
-	if !r.signsFree || n == 0 {
-		return n
-	}
-	for i := range len(pattern) {
-		if pattern[i] == '*' {
-			n--
-		}
-	}
-	if pattern[len(pattern)-1] == '$' {
-		n--
-	}
-	return n
-}
-
 // nothing returns a rule that changes nothing.
 func (r *reading) nothing() string {
 	if r.emptyAllows {

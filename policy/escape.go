@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"math/bits"
 
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
@@ -73,29 +72,6 @@ func kindsOf[S string | []byte](s S) (set kindSet) {
 		set |= kinds[s[i]]
 	}
 	return set
-}
-
-// look reports whether the pattern of a rule has special characters (RFC 9309 §2.2.3), and whether it
-// may differ from its normal form.
-func (e escaping) look(pattern []byte) (special, changes bool) {
-	set := kindsOf(pattern)
-	switch {
-	case set&isChanged == 0:
-		return false, false
-	case set&isChanged == isSpecial && bytes.IndexByte(pattern[:len(pattern)-1], '$') < 0:
-		return true, false // nearly always
-	}
-	for i, c := range pattern {
-		switch {
-		case kinds[c]&isChanged == 0:
-		case c == '*', c == '$' && i == len(pattern)-1:
-			special = true
-		case e == escapeGoogle && c != '%' && c < 0x80, e == escapeDecode && c == '$':
-		default:
-			changes = true
-		}
-	}
-	return special, changes
 }
 
 // target returns the normal form of a target.

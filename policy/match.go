@@ -1,6 +1,10 @@
 package policy
 
-import "strings"
+import (
+	"index/suffixarray"
+	"slices"
+	"strings"
+)
 
 // robots is the target that is always allowed (RFC 9309 §2.2.2).
 const robots = "/robots.txt"
@@ -32,7 +36,8 @@ func (g Group) Decide(target string) Decision {
 	if g.names.len() == 0 {
 		return g.p.decideWithoutRules(target)
 	}
-	q := newQuestion(g.p.dialect.reading().escape, target)
+	var q question
+	q.read(g.p.dialect.reading().escape, target)
 	if q.target == robots {
 		return Decision{Allowed: true, Reason: ReasonNoRule}
 	}
@@ -59,8 +64,8 @@ func (p *Policy) decideWithoutRules(target string) Decision {
 	return Decision{Allowed: true, Reason: ReasonNoRule}
 }
 
-// find returns the rule that decides, or nil. Those of one group stand in the order in which they decide, so the
-// first that matches does. A rule with an empty pattern matches what no other does.
+// find returns the rule that decides, or nil. In each group that g combines, the first rule that matches precedes
+// the others, see precedence. An empty pattern is the prefix of every target and comes last.
 func (g Group) find(q *question) *rule {
 	var best *rule
 	for _, i := range g.p.sorted[g.names.from:g.names.to] {
@@ -68,18 +73,10 @@ func (g Group) find(q *question) *rule {
 		rules := g.p.rules[part.from:part.to]
 		for i := range rules {
 			r := &rules[i]
-			if !q.has(r.must) {
+			if !q.has(r.must) || !q.matches(g.p.text[r.at:r.at+r.n], r.flags) {
 				continue
 			}
-			pattern := g.p.text[r.at : r.at+r.n]
-			if r.flags&ruleWild == 0 { // without a call, as most rules are
-				if !strings.HasPrefix(q.target, pattern) {
-					continue
-				}
-			} else if !q.matches(pattern, r.flags) {
-				continue
-			}
-			if best == nil || g.p.precedes(r, best) {
+			if best == nil || precedence(*r, *best) < 0 {
 				best = r
 			}
 			break
@@ -88,204 +85,135 @@ func (g Group) find(q *question) *rule {
 	return best
 }
 
-// precedes reports whether r decides if o matches too (§2.2.2). Both are of other groups.
-func (p *Policy) precedes(r, o *rule) bool {
-	if a, b := p.specificity(r), p.specificity(o); a != b {
-		return a > b
-	}
-	if (r.flags^o.flags)&ruleAllow != 0 {
-		return r.flags&ruleAllow != 0
-	}
-	return r.line < o.line
-}
-
-func (p *Policy) specificity(r *rule) int {
-	return specificity(p.dialect.reading(), p.text[r.at:r.at+r.n])
-}
-
 // asRule returns the rule as the file has it.
 func (p *Policy) asRule(r *rule) Rule {
 	pattern, allow := p.text[r.at:r.at+r.n], r.flags&ruleAllow != 0
 	if r.flags&ruleRewritten != 0 {
-		pattern = p.text[r.at-r.written : r.at]
-	}
-	if pattern == "" { // that is an allow rule only where Allow is what the file says
-		allow = allow && r.n == 0
+		pattern = p.text[r.at+r.n : r.at+r.n+r.written]
+		allow = allow && pattern != "" // the file says Disallow, which Yandex reads as "Allow: /"
 	}
 	return Rule{Allow: allow, Pattern: pattern, Line: int(r.line)}
 }
 
-// A question is a target in normal form, and the kinds of its bytes.
+// A question is a target in normal form, and what is known about it.
 type question struct {
-	target string
-	second kindSet // the kind of its second byte
-	all    kindSet // the kinds of all bytes
-
-	searches int             // for pieces of patterns
-	pieces   map[int]*pieces // by their length, once there were many searches
+	target   string
+	kinds    [2]kindSet         // of its second byte, of all its bytes
+	searched int                // bytes that were searched for pieces of patterns
+	suffixes *suffixarray.Index // once that is much
 }
 
-func newQuestion(e escaping, target string) question {
-	q := question{target: target, all: kindsOf(target)}
-	if q.all&isChanged != 0 && e != escapeGoogle {
-		q.target = e.target(target)
-		q.all = kindsOf(q.target)
+// read sets the target.
+func (q *question) read(e escaping, target string) {
+	all := kindsOf(target)
+	if all&isChanged != 0 && e != escapeGoogle {
+		target = e.target(target)
+		all = kindsOf(target)
 	}
-	if len(q.target) > 1 {
-		q.second = kinds[q.target[1]]
+	q.target, q.kinds[1] = target, all
+	if len(target) > 1 {
+		q.kinds[0] = kinds[target[1]]
 	}
-	return q
 }
 
 // has reports whether the target has what the key of a rule says.
-func (q *question) has(k key) bool {
-	if k&keyAnywhere != 0 {
-		return q.all>>(k&63)&1 != 0
-	}
-	return q.second>>(k&63)&1 != 0
-}
+func (q *question) has(k key) bool { return q.kinds[k/keyAnywhere&1]>>(k%keyAnywhere)&1 != 0 }
 
 func (q *question) matches(pattern string, flags uint8) bool {
-	switch {
-	case flags&ruleWild == 0:
+	if flags&ruleWild == 0 { // as most rules are
 		return strings.HasPrefix(q.target, pattern)
-	case flags&ruleTwofold != 0:
-		return q.matchTwofold(pattern)
 	}
-	return q.matchWild(pattern)
+	return q.matchWild(pattern, flags&ruleTwofold != 0)
 }
 
-// matchWild reports whether a pattern with "*" or a final "$" matches (§2.2.3). It searches
-// the pieces between the stars one after the other, each as far left as it goes. Since "*" is
-// the only operator, going back gains nothing: no piece is searched twice.
-func (q *question) matchWild(pattern string) bool {
-	target := q.target
+// matchWild reports whether a pattern with "*", a final "$" or escapes to compare matches (§2.2.3). It searches
+// the pieces between the stars one after the other, each as far left as it goes. Since "*" is the only operator,
+// going back gains nothing.
+func (q *question) matchWild(pattern string, twofold bool) bool {
 	piece, pattern, more := strings.Cut(pattern, "*")
-	if !more {
-		return target == piece[:len(piece)-1] // behind it stands "$"
+	if twofold {
+		piece = compared(piece, false)
 	}
-	if !strings.HasPrefix(target, piece) {
+	if whole, ok := strings.CutSuffix(piece, "$"); ok && !more {
+		return q.target == whole
+	}
+	if !strings.HasPrefix(q.target, piece) {
 		return false
 	}
 	for at := len(piece); more; {
-		piece, pattern, more = cutStar(pattern)
-		if at = q.after(piece, at, more); at < 0 {
+		piece, pattern, more = strings.Cut(strings.TrimLeft(pattern, "*"), "*") // some stars in a row are one
+		if twofold {
+			at = q.afterTwofold(piece, at, !more)
+		} else {
+			at = q.after(piece, at, !more)
+		}
+		if at < 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// cutStar cuts a pattern behind a star at the next one. Some stars in a row are one.
-func cutStar(pattern string) (piece, rest string, more bool) {
-	return strings.Cut(strings.TrimLeft(pattern, "*"), "*")
-}
-
-// after returns the end of the first match of piece in the target that begins at or behind
-// at, or -1. The last piece, if there are no more, may end in "$".
-func (q *question) after(piece string, at int, more bool) int {
-	target := q.target
-	if n := len(piece) - 1; !more && n >= 0 && piece[n] == '$' {
-		if strings.HasSuffix(target[at:], piece[:n]) {
-			return len(target)
+// after returns the end of the first match of a piece in the target that begins at or behind at, or -1. The last
+// piece may end in "$".
+func (q *question) after(piece string, at int, last bool) int {
+	if end, ok := strings.CutSuffix(piece, "$"); ok && last {
+		if strings.HasSuffix(q.target[at:], end) {
+			return len(q.target)
 		}
 		return -1
 	}
-	if !q.mayHave(piece) {
-		return -1
+	if i := q.index(piece, at); i >= 0 {
+		return i + len(piece)
 	}
-	i := strings.Index(target[at:], piece)
-	if i < 0 {
-		return -1
-	}
-	return at + i + len(piece)
+	return -1
 }
 
-// pieces is a set of pieces of a target, of one length, by their hashes.
-type pieces [1 << 10]uint64
+// afterTwofold is after for a pattern with escapes that are one with what they stand for (§2.2.2, figure 4). In the
+// target such bytes are decoded, and compared decodes them in a piece: in the query some that it keeps in the path.
+// Behind a star, a piece may be in either. "/*%2Fa" matches the path /x%2Fa, and /x?u=/a, in whose query "/" and
+// its escape are one. The path is searched first.
+func (q *question) afterTwofold(piece string, at int, last bool) int {
+	if end := q.after(compared(piece, false), at, last); end >= 0 {
+		return end
+	}
+	query := strings.IndexByte(q.target, '?') + 1
+	if query == 0 {
+		return -1
+	}
+	return q.after(compared(piece, true), max(at, query), last)
+}
 
 const (
-	manySearches = 64  // after so many, it pays to know the pieces of a target
-	longTarget   = 256 // bytes
-	maxGram      = 8
+	muchSearched = 1 << 20 // bytes; then it pays to sort the suffixes of a target
+	fewPlaces    = 32
 )
 
-// mayHave reports whether a piece may occur in the target. A hostile file has tens of thousands of patterns that begin
-// with a star, and to search a long target for each would take half a second.
-func (q *question) mayHave(piece string) bool {
-	if q.searches++; q.searches < manySearches || len(q.target) < longTarget || len(piece) < 2 {
-		return true
-	}
-	n := min(len(piece), maxGram)
-	set := q.pieces[n]
-	if set == nil {
-		if q.pieces == nil {
-			q.pieces = map[int]*pieces{}
+// index returns the first place at or behind at where the target has a piece, or -1. A hostile file has tens of
+// thousands of patterns that begin with a star. To search a long target for each would take half a second.
+func (q *question) index(piece string, at int) int {
+	if q.searched > muchSearched && piece != "" {
+		if q.suffixes == nil {
+			q.suffixes = suffixarray.New([]byte(q.target))
 		}
-		set = new(pieces)
-		for i := range len(q.target) - n + 1 {
-			h := hash(q.target[i : i+n])
-			set[h/64] |= 1 << (h % 64)
-		}
-		q.pieces[n] = set
-	}
-	for i := range len(piece) - n + 1 {
-		if h := hash(piece[i : i+n]); set[h/64]>>(h%64)&1 == 0 {
-			return false
+		if places := q.suffixes.Lookup([]byte(piece), fewPlaces); len(places) < fewPlaces {
+			return first(places, at)
 		}
 	}
-	return true
+	i := strings.Index(q.target[at:], piece)
+	if i < 0 {
+		q.searched += len(q.target) - at
+		return -1
+	}
+	q.searched += i
+	return at + i
 }
 
-// hash returns 16 bits of a short text.
-func hash(s string) uint64 {
-	h := uint64(0)
-	for i := range len(s) {
-		h = h<<8 | uint64(s[i])
+// first returns the least of the places that is not below at, or -1.
+func first(places []int, at int) int {
+	slices.Sort(places)
+	if i, _ := slices.BinarySearch(places, at); i < len(places) {
+		return places[i]
 	}
-	return h * 0x9E3779B97F4A7C15 >> 48
-}
-
-// matchTwofold is matchWild for a pattern with escapes that are one with what they stand
-// for (§2.2.2, figure 4), with or without special characters. In the target such bytes
-// are decoded.
-//
-// The first "?" of a pattern begins the query, and what stands before the first star is in
-// the path. A piece after a star and before a "?" may be in either: "/*%2Fa" matches the
-// path /x%2Fa, and the query of /x?u=/a, where "/" and its escape are one. The path is
-// searched first, then the query. ("/" and "?" themselves need no second search: the query
-// holds no escapes of them.)
-func (q *question) matchTwofold(pattern string) bool {
-	target := q.target
-	query := len(target) // where it begins
-	if i := strings.IndexByte(target, '?'); i >= 0 {
-		query = i + 1
-	}
-	longest := 1 + 3*len(target) // a piece that is longer matches nothing, even if it is all escapes
-	piece, pattern, more := strings.Cut(pattern, "*")
-	if len(piece) > longest {
-		return false
-	}
-	stem := compared(piece, false)
-	if whole, ok := strings.CutSuffix(stem, "$"); ok && !more {
-		return target == whole
-	}
-	if !strings.HasPrefix(target, stem) {
-		return false
-	}
-	for at := len(stem); more; {
-		piece, pattern, more = cutStar(pattern)
-		if len(piece) > longest {
-			return false
-		}
-		inPath := compared(piece, false)
-		end := q.after(inPath, at, more)
-		if inQuery := compared(piece, true); end < 0 && len(inQuery) < len(inPath) {
-			end = q.after(inQuery, max(at, query), more)
-		}
-		if at = end; end < 0 {
-			return false
-		}
-	}
-	return true
+	return -1
 }

@@ -8,36 +8,28 @@ import (
 	"testing"
 )
 
-// What a long target has is found, also after many searches.
-func TestNoPieceOfATargetIsMissed(t *testing.T) {
+// A piece is found at the same place before and after the suffixes of the target are sorted.
+func TestPiecesAreFoundAtTheSamePlaceByTheIndex(t *testing.T) {
 	r := rand.New(rand.NewPCG(9309, 8))
 	word := func(n int) string {
 		var b strings.Builder
 		for range n {
-			b.WriteByte("abc/%"[r.IntN(5)])
+			b.WriteByte("aab"[r.IntN(3)])
 		}
 		return b.String()
 	}
-	refused := 0
-	for range 200 {
-		q := newQuestion(escapeGoogle, "/"+word(longTarget+r.IntN(300)))
-		q.searches = manySearches
+	for range 100 {
+		target := "/" + word(r.IntN(300))
+		plain, indexed := question{target: target}, question{target: target, searched: muchSearched + 1}
 		for range 50 {
-			piece := word(r.IntN(14))
-			if r.IntN(2) == 0 {
-				at := r.IntN(len(q.target))
-				piece = q.target[at:min(len(q.target), at+r.IntN(14))]
-			}
-			switch may, has := q.mayHave(piece), strings.Contains(q.target, piece); {
-			case has && !may:
-				t.Fatalf("%q is not found in %q", piece, q.target)
-			case !may:
-				refused++
+			piece, at := word(r.IntN(10)), r.IntN(len(target)+1)
+			if got, want := indexed.index(piece, at), plain.index(piece, at); got != want {
+				t.Fatalf("%q from %d in %q: got %d, want %d", piece, at, target, got, want)
 			}
 		}
-	}
-	if refused < 1000 {
-		t.Errorf("%d pieces were refused without a search, want thousands", refused)
+		if indexed.suffixes == nil || plain.suffixes != nil {
+			t.Fatal("the index was not asked, or both times")
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -15,13 +16,11 @@ import (
 )
 
 const (
-	maxNormal  = 1 << 20     // bytes of all patterns in their normal form, which is up to three times as long
-	maxName    = 1<<12 - 1   // bytes of a name; no real product token is as long
-	maxRecords = 256 << 10   // bytes of all records; the largest real file known needs half of it
-	maxDelays  = 64 << 10    // bytes of records about delays beyond that: other records must not crowd them out
-	maxField   = 64          // bytes of a field name
-	octetBits  = 21          // of the length of a pattern
-	ruleBits   = 64 - 1 - 21 // of the index of a rule
+	maxNormal  = 1 << 20   // bytes of all patterns in their normal form, which is up to three times as long
+	maxName    = 1<<12 - 1 // bytes of a name; no real product token is as long
+	maxRecords = 256 << 10 // bytes of all records; the largest real file known needs half of it
+	maxDelays  = 64 << 10  // bytes of records about delays beyond that: other records must not crowd them out
+	maxField   = 64        // bytes of a field name
 )
 
 // Parse reads a robots.txt file as RFC 9309 specifies: it is RFC9309.Parse(data).
@@ -69,16 +68,12 @@ type builder struct {
 	delays   int    // bytes of records about delays beyond maxRecords
 	first    uint32 // the first name of the group
 	list     span   // names: the last list that a record has ended
-
-	order []uint64 // of the rules of one group, see sortRules
-	moved []rule   // the same rules
 }
 
 // release gives the memory back, emptied.
 func (b *builder) release() {
 	*b = builder{
 		text: b.text[:0], groups: b.groups[:0], rules: b.rules[:0], names: b.names[:0], records: b.records[:0],
-		order: b.order[:0], moved: b.moved[:0],
 	}
 	builders.Put(b)
 }
@@ -146,30 +141,23 @@ func (b *builder) endGroup() {
 				b.names = b.names[:n-1]
 			}
 		}
-		b.sortRules(b.rules[g.rules.from:])
+		if !b.literal { // else the first in the file decides
+			slices.SortFunc(b.rules[g.rules.from:], precedence)
+		}
 	}
 	b.inGroup, b.inAgents = false, false
 }
 
-// sortRules brings the rules of a group in the order in which they decide (§2.2.2): the most specific first, allow
-// before disallow, then as in the file.
-func (b *builder) sortRules(rules []rule) {
-	if b.literal || len(rules) < 2 {
-		return // the first in the file decides
+// precedence orders rules as they decide (§2.2.2): the most specific first, then allow before disallow, then as in the
+// file.
+func precedence(a, b rule) int {
+	if x, y := a.n-uint32(a.free), b.n-uint32(b.free); x != y {
+		return cmp.Compare(y, x)
 	}
-	b.order, b.moved = b.order[:0], append(b.moved[:0], rules...)
-	for i, r := range rules {
-		specificity := specificity(b.reading, b.text[r.at:r.at+r.n])
-		key := uint64(1<<octetBits-1-specificity)<<(ruleBits+1) | uint64(i)
-		if r.flags&ruleAllow == 0 {
-			key |= 1 << ruleBits
-		}
-		b.order = append(b.order, key)
+	if (a.flags^b.flags)&ruleAllow != 0 {
+		return cmp.Compare(b.flags&ruleAllow, a.flags&ruleAllow)
 	}
-	slices.Sort(b.order)
-	for i, key := range b.order {
-		rules[i] = b.moved[key&(1<<ruleBits-1)]
-	}
+	return cmp.Compare(a.line, b.line)
 }
 
 // ruleLine adds a rule to the group; rules outside of groups are ignored (§2.2.2).
@@ -188,7 +176,7 @@ func (b *builder) ruleLine(value []byte, line int, flags uint8) {
 	case len(value) > 0 || !b.emptyAllows:
 		b.addRule(value, value, line, flags)
 	case flags == 0:
-		b.addRule(value, []byte("/"), line, ruleAllow|ruleRewritten)
+		b.addRule(value, []byte("/"), line, ruleAllow)
 	}
 	if b.indexHTML && flags&ruleAllow != 0 {
 		b.addIndex(value, line)
@@ -202,39 +190,48 @@ func (b *builder) addIndex(value []byte, line int) {
 	if slash < 0 || !bytes.HasPrefix(value[slash:], []byte("/index.htm")) {
 		return
 	}
-	b.addRule(value, append(value[:slash+1:slash+1], '$'), line, ruleAllow|ruleRewritten|ruleDerived)
+	b.addRule(value, append(value[:slash+1:slash+1], '$'), line, ruleAllow|ruleDerived)
 }
 
 // addRule adds a rule whose pattern is written in one way and means another, perhaps.
 func (b *builder) addRule(written, pattern []byte, line int, flags uint8) {
-	r := rule{line: uint32(line), flags: flags}
-	special, changes := b.escape.look(pattern)
-	if changes {
-		r.flags |= ruleRewritten
-	}
-	if r.flags&ruleRewritten != 0 {
-		b.text = append(b.text, written...)
-		r.written = uint32(len(written))
-	}
-	r.at = uint32(len(b.text))
-	if changes {
-		b.text = appendNormal(b.escape, b.text, pattern, false)
-	} else {
+	r := rule{at: uint32(len(b.text)), line: uint32(line), flags: flags}
+	if kindsOf(pattern)&isChanged == 0 { // as most patterns are
 		b.text = append(b.text, pattern...)
+	} else {
+		b.text = appendNormal(b.escape, b.text, pattern, false)
 	}
-	r.n = uint32(len(b.text)) - r.at
-	b.normal += int(r.n)
-	sample := b.text[r.at:] // what of the pattern a target must have, with stars for what it may have
-	if special && !b.literal {
-		r.flags |= ruleWild
-	}
-	if changes && b.escape == escapeRFC {
-		if plain := appendCompared(nil, sample, false, true); len(plain) < len(sample) {
+	normal := b.text[r.at:]
+	r.n = uint32(len(normal))
+	b.normal += len(normal)
+	sample := normal // with stars for what a target need not have
+	if b.escape == escapeRFC && bytes.IndexByte(normal, '%') >= 0 {
+		if plain := appendCompared(nil, normal, false, true); len(plain) < len(normal) {
 			r.flags, sample = r.flags|ruleTwofold|ruleWild, plain
 		}
 	}
+	if n := signs(normal); n > 0 && !b.literal {
+		r.flags |= ruleWild
+		if b.signsFree {
+			r.free = uint16(n) // of at most maxRunes
+		}
+	}
 	r.must = mustHave(sample, r.flags&ruleWild != 0)
+	if !bytes.Equal(normal, written) {
+		r.flags |= ruleRewritten
+		r.written = uint32(len(written))
+		b.text = append(b.text, written...)
+	}
 	b.rules = append(b.rules, r)
+}
+
+// signs counts the special characters of a pattern: "*", and "$" at its end (§2.2.3).
+func signs(pattern []byte) int {
+	n := bytes.Count(pattern, []byte("*"))
+	if bytes.HasSuffix(pattern, []byte("$")) {
+		n++
+	}
+	return n
 }
 
 // mustHave returns what a target must have to match a pattern: the rarest of its bytes, or if they are all frequent,

@@ -73,9 +73,10 @@ type name struct {
 type rule struct {
 	at      uint32 // where the compared form of its pattern begins in Policy.text
 	n       uint32 // bytes of that
-	written uint32 // bytes of the pattern as written, which stands before at; if ruleRewritten
+	written uint32 // bytes of the pattern as written, which follows; if ruleRewritten
 	line    uint32
-	must    key // what a target must have
+	free    uint16 // of n: bytes that make the rule no more specific
+	must    key    // what a target must have
 	flags   uint8
 }
 
@@ -195,55 +196,39 @@ func (p *Policy) Group(token string, fallbacks ...string) Group {
 }
 
 // find returns the names that stand for token.
-func (p *Policy) find(token string) (found span) {
-	r := p.dialect.reading()
+func (p *Policy) find(token string) span {
+	r, found := p.dialect.reading(), p.named(token)
 	// The empty token is part of every name, and "*" asks for the default group.
-	parts := r.substring && token != "" && token != "*"
-	if parts && r.firstRecord {
-		return p.findPart(token)
+	if r.substring && token != "" && token != "*" && (r.firstRecord || found.len() == 0) {
+		found = p.named(p.firstWith(token))
 	}
-	i, ok := sort.Find(len(p.sorted), func(i int) int { return ascii.FoldCompare(token, p.nameAt(p.sorted[i])) })
-	switch {
-	case ok:
-		found = p.sameName(uint32(i))
-	case parts:
-		return p.findPart(token)
-	}
-	if r.firstRecord && found.len() > 1 {
-		found.to = found.from + 1
+	if r.firstRecord {
+		found.to = min(found.to, found.from+1)
 	}
 	return found
 }
 
-// sameName returns the names that are equal to the one at from, the first of them.
-func (p *Policy) sameName(from uint32) span {
-	to, text := from+1, p.nameAt(p.sorted[from])
-	for int(to) < len(p.sorted) && ascii.FoldEqual(text, p.nameAt(p.sorted[to])) {
+// named returns the names that are equal to token, in the order of the file.
+func (p *Policy) named(token string) span {
+	compare := func(i int) int { return ascii.FoldCompare(token, p.nameAt(p.sorted[i])) }
+	from, _ := sort.Find(len(p.sorted), compare)
+	to := from
+	for to < len(p.sorted) && compare(to) == 0 {
 		to++
 	}
-	return span{from, to}
+	return span{uint32(from), uint32(to)}
 }
 
-// findPart returns the names that contain token, of which the first stands first in the file. In Yandex' reading a
-// name of several words is another name.
-func (p *Policy) findPart(token string) span {
-	r := p.dialect.reading()
-	for i, n := range p.names {
-		text := p.text[n.text.from:n.text.to]
-		if !foldContains(text, token) || r.words && strings.ContainsAny(text, " \t") {
-			continue
+// firstWith returns the first name in the file that contains token, or "". In Yandex' reading a name of several words
+// is another name.
+func (p *Policy) firstWith(token string) string {
+	for i := range p.names {
+		name := p.nameAt(uint32(i))
+		if foldContains(name, token) && !(p.dialect.reading().words && strings.ContainsAny(name, " \t")) {
+			return name
 		}
-		at, _ := sort.Find(len(p.sorted), func(j int) int { return ascii.FoldCompare(text, p.nameAt(p.sorted[j])) })
-		found := p.sameName(uint32(at))
-		if r.firstRecord {
-			for found.from < found.to && p.sorted[found.from] != uint32(i) {
-				found.from++
-			}
-			found.to = min(found.to, found.from+1)
-		}
-		return found
 	}
-	return span{}
+	return ""
 }
 
 func (p *Policy) nameAt(i uint32) string {
@@ -274,18 +259,16 @@ func (g Group) parts() []group {
 
 // originForm adds a missing slash in front of a target (RFC 9112 §3.2.1), and leaves out scheme and authority.
 func originForm(target string) string {
-	if target != "" && target[0] == '/' {
+	if strings.HasPrefix(target, "/") {
 		return target
 	}
-	if scheme := strings.Index(target, "://"); scheme > 0 && strings.IndexAny(target, "/?") > scheme {
-		target = target[scheme+len("://"):]
-		path := strings.IndexAny(target, "/?")
-		if path < 0 {
-			return "/"
+	if scheme, rest, ok := strings.Cut(target, "://"); ok && scheme != "" && !strings.ContainsAny(scheme, "/?") {
+		target = "/"
+		if i := strings.IndexAny(rest, "/?"); i >= 0 {
+			target = rest[i:]
 		}
-		target = target[path:]
 	}
-	if target == "" || target[0] != '/' {
+	if !strings.HasPrefix(target, "/") {
 		return "/" + target
 	}
 	return target

@@ -23,7 +23,8 @@ func (g Group) Matching(target string) []Rule {
 	if g.names.len() == 0 {
 		return nil
 	}
-	q := newQuestion(g.p.dialect.reading().escape, originForm(target))
+	var q question
+	q.read(g.p.dialect.reading().escape, originForm(target))
 	if q.target == robots {
 		return nil
 	}
@@ -92,57 +93,58 @@ func (p *Policy) String() string {
 
 func (r Record) line() string { return r.Field + ": " + r.Value + "\n" }
 
-// writeGroup writes the names of a group with the records that speak to some of them, and then the rest.
+// textLine is a line of a group in Policy.String.
+type textLine struct {
+	at   int // where it stands
+	text string
+	name string // in lower case, if it is a user-agent line
+}
+
+// writeGroup writes the names of a group, each followed by the records that speak to the names so far, and then the
+// rest.
 func (p *Policy) writeGroup(w *strings.Builder, names span, records []Record) {
-	group := p.groups[p.names[names.from].group]
-	var above, below []textLine
-	for _, r := range records {
-		if r.names != everyone {
-			above = append(above, textLine{int(r.names.to), r.line()})
-		} else {
-			below = append(below, textLine{r.Line, r.line()})
-		}
+	var lines []textLine
+	for i := names.from; i < names.to; i++ {
+		name := p.nameAt(i)
+		lines = append(lines, textLine{2*int(i) + 1, "User-agent: " + name + "\n", string(ascii.AppendLower(nil, name))})
 	}
-	p.writeNames(w, names, above)
-	rules := p.rules[group.rules.from:group.rules.to]
+	below := 2*int(names.to) + 1
+	for _, r := range records {
+		l := textLine{at: below + r.Line, text: r.line()}
+		if r.names != everyone {
+			l.at = 2 * int(r.names.to)
+		}
+		lines = append(lines, l)
+	}
+	part := p.groups[p.names[names.from].group].rules
+	rules := p.rules[part.from:part.to]
 	for i := range rules {
 		if r := &rules[i]; r.flags&ruleDerived == 0 {
-			below = append(below, textLine{int(r.line), p.normalRule(r)})
+			lines = append(lines, textLine{at: below + int(r.line), text: p.normalRule(r)})
 		}
 	}
-	slices.SortStableFunc(below, func(a, b textLine) int { return cmp.Compare(a.at, b.at) })
-	for _, l := range below {
-		w.WriteString(l.text)
+	slices.SortStableFunc(lines, func(a, b textLine) int { return cmp.Compare(a.at, b.at) })
+	if lines[0].name == "" { // a record above all names, for none
+		w.WriteString("User-agent:\n")
 	}
+	writeLines(w, lines)
 	if len(rules) == 0 { // else the next group's names would join
 		w.WriteString(p.dialect.reading().nothing())
 	}
 }
 
-// textLine is a line of Policy.String, and where it stands.
-type textLine struct {
-	at   int
-	text string
-}
-
-// writeNames writes the names of a group, each once in a list, and records behind the names that they speak to.
-func (p *Policy) writeNames(w *strings.Builder, names span, records []textLine) {
-	if len(records) > 0 && records[0].at == int(names.from) { // above all names: for none
-		w.WriteString("User-agent:\n" + records[0].text)
-		records = records[1:]
-	}
-	written := map[string]bool{}
-	for i := names.from; i < names.to; i++ {
-		text := p.nameAt(i)
-		if folded := string(ascii.AppendLower(nil, text)); !written[folded] {
-			written[folded] = true
-			w.WriteString("User-agent: " + text + "\n")
+// writeLines writes the lines of a group, a name once in each list of names.
+func writeLines(w *strings.Builder, lines []textLine) {
+	list := map[string]bool{}
+	for _, l := range lines {
+		switch {
+		case l.name == "":
+			clear(list)
+		case list[l.name]:
+			continue
 		}
-		for len(records) > 0 && records[0].at == int(i)+1 {
-			w.WriteString(records[0].text)
-			records = records[1:]
-			clear(written) // the record may end the list
-		}
+		list[l.name] = true
+		w.WriteString(l.text)
 	}
 }
 
