@@ -51,6 +51,12 @@ func FuzzParse(f *testing.F) {
 				if got, want := p.Group(token).Matching(target), matchingAlone(p, token, target, d); !slices.Equal(got, want) {
 					t.Errorf("%v: %q asks for %q: %v match, want %v\nfile %q", d, token, target, got, want, file)
 				}
+				delay, _ := p.Group(token).CrawlDelay()
+				for form, g := range map[string]policy.Group{"canonical text": q.Group(token), "copied group": p.Combined(token)} {
+					if got, _ := g.CrawlDelay(); got != delay {
+						t.Errorf("%v: %q: got %v from the %s, want %v\nfile %q\ntext %q", d, token, got, form, delay, file, text)
+					}
+				}
 				got := q.Decide(token, target)
 				got.Rule.Line, want.Rule.Line = 0, 0
 				got.Rule.Pattern, want.Rule.Pattern = "", "" // in normal form, and as written

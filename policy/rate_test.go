@@ -147,7 +147,7 @@ func TestDelaysSpeakToTheNamesAbove(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", token, got, want[0])
 		}
 	}
-	file = "User-agent: a\nCrawl-delay: 5\nRequest-rate: 1/8s\nUser-agent: b\nCrawl-delay: 3\nUser-agent: *\nDisallow: /\n"
+	file = "User-agent:\nCrawl-delay: 9\nCrawl-delay: 9\nUser-agent: a\nCrawl-delay: 5\nRequest-rate: 1/8s\nUser-agent: b\nCrawl-delay: 3\nUser-agent: *\nDisallow: /\n"
 	for token, want := range map[string][2]time.Duration{"a": {5 * s, 8 * s}, "B": {3 * s, 3 * s}, "*": {0, 0}, "c": {0, 0}} {
 		for name, g := range map[string]policy.Group{
 			"group":    policy.Parse([]byte(file)).Group(token),
