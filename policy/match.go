@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"index/suffixarray"
 	"slices"
 	"strings"
@@ -83,6 +84,18 @@ func (g Group) find(q *question) *rule {
 		}
 	}
 	return best
+}
+
+// precedence orders rules as they decide (§2.2.2): the most specific first, then allow before disallow, then as in the
+// file.
+func precedence(a, b rule) int {
+	if x, y := a.n-uint32(a.free), b.n-uint32(b.free); x != y {
+		return cmp.Compare(y, x)
+	}
+	if (a.flags^b.flags)&ruleAllow != 0 {
+		return cmp.Compare(b.flags&ruleAllow, a.flags&ruleAllow)
+	}
+	return cmp.Compare(a.line, b.line)
 }
 
 // asRule returns the rule as the file has it.

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"bytes"
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -19,7 +18,7 @@ const (
 	maxNormal  = 1 << 20   // bytes of all patterns in their normal form, which is up to three times as long
 	maxName    = 1<<12 - 1 // bytes of a name; no real product token is as long
 	maxRecords = 256 << 10 // bytes of all records; the largest real file known needs half of it
-	maxDelays  = 64 << 10  // bytes of records about delays beyond that: other records must not crowd them out
+	maxDelays  = 64 << 10  // bytes beyond that for delays: other records must not crowd them out
 	maxField   = 64        // bytes of a field name
 )
 
@@ -65,7 +64,6 @@ type builder struct {
 	counted  int    // rules that are not empty
 	normal   int    // bytes of patterns in normal form
 	recorded int    // bytes of records
-	delays   int    // bytes of records about delays beyond maxRecords
 	first    uint32 // the first name of the group
 	list     span   // names: the last list that a record has ended
 }
@@ -146,18 +144,6 @@ func (b *builder) endGroup() {
 		}
 	}
 	b.inGroup, b.inAgents = false, false
-}
-
-// precedence orders rules as they decide (§2.2.2): the most specific first, then allow before disallow, then as in the
-// file.
-func precedence(a, b rule) int {
-	if x, y := a.n-uint32(a.free), b.n-uint32(b.free); x != y {
-		return cmp.Compare(y, x)
-	}
-	if (a.flags^b.flags)&ruleAllow != 0 {
-		return cmp.Compare(b.flags&ruleAllow, a.flags&ruleAllow)
-	}
-	return cmp.Compare(a.line, b.line)
 }
 
 // ruleLine adds a rule to the group; rules outside of groups are ignored (§2.2.2).
@@ -263,24 +249,17 @@ func (b *builder) record(field, value []byte, line int, sitemap bool) {
 		r.group = b.groups[len(b.groups)-1].line
 		r.names = b.listOf(field, delay)
 	}
-	if !b.hasRoom(len(field)+len(value)+recordSize, delay) {
+	size, room := len(field)+len(value)+recordSize, maxRecords
+	if delay {
+		room += maxDelays
+	}
+	if b.recorded+size > room {
 		return
 	}
+	b.recorded += size
 	r.at = uint32(len(b.text))
 	b.text = append(append(b.text, field...), value...)
 	b.records = append(b.records, r)
-}
-
-func (b *builder) hasRoom(n int, delay bool) bool {
-	if b.recorded+n <= maxRecords {
-		b.recorded += n
-		return true
-	}
-	if delay && b.delays+n <= maxDelays {
-		b.delays += n
-		return true
-	}
-	return false
 }
 
 // isDelay reports whether a field says how fast a crawler may be. Such a record speaks to the names above it in its
@@ -313,34 +292,25 @@ func (b *builder) policy() *Policy {
 		return &unreachable
 	}
 	p := &Policy{
-		text: string(b.text), groups: exactly(b.groups), rules: exactly(b.rules), names: exactly(b.names),
-		records: exactly(b.records), dialect: b.dialect,
+		text: string(b.text), groups: append([]group(nil), b.groups...), rules: append([]rule(nil), b.rules...),
+		names: append([]name(nil), b.names...), records: append([]record(nil), b.records...), dialect: b.dialect,
 	}
 	p.sortNames()
 	p.star = p.find("*")
 	return p
 }
 
-// exactly returns a copy of s without room for more.
-func exactly[T any](s []T) []T {
-	if len(s) == 0 {
-		return nil
-	}
-	return append(make([]T, 0, len(s)), s...)
-}
-
 // sortNames sorts the names, without those that name their group twice.
 func (p *Policy) sortNames() {
-	order := make([]uint32, 0, len(p.names))
-	for i := range p.names {
-		order = append(order, uint32(i))
+	p.sorted = make([]uint32, len(p.names))
+	for i := range p.sorted {
+		p.sorted[i] = uint32(i)
 	}
 	compare := func(a, b uint32) int { return ascii.FoldCompare(p.nameAt(a), p.nameAt(b)) }
-	slices.SortStableFunc(order, compare)
-	order = slices.CompactFunc(order, func(a, b uint32) bool {
+	slices.SortStableFunc(p.sorted, compare)
+	p.sorted = slices.CompactFunc(p.sorted, func(a, b uint32) bool {
 		return p.names[a].group == p.names[b].group && compare(a, b) == 0
 	})
-	p.sorted = exactly(order)
 }
 
 // isFieldName tells a field from prose and markup that happens to have a colon.
@@ -350,7 +320,7 @@ func isFieldName(field []byte) bool {
 	}
 	for _, c := range field {
 		switch {
-		case ascii.IsLetter(c), '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == ' ', c == '\t':
+		case ascii.IsLetter(c), ascii.IsDigit(c), c == '-', c == '_', c == '.', c == ' ', c == '\t':
 		default:
 			return false
 		}

@@ -119,15 +119,8 @@ func (p *Policy) Size() int {
 	if p == nil || p == &empty || p == &unavailable || p == &unreachable {
 		return 0
 	}
-	sizes := []int{
-		policySize, len(p.text), groupSize * cap(p.groups), ruleSize * cap(p.rules), nameSize * cap(p.names),
-		4 * cap(p.sorted), recordSize * cap(p.records),
-	}
-	total := 0
-	for _, n := range sizes {
-		total += allocated(n)
-	}
-	return total
+	return policySize + len(p.text) + groupSize*cap(p.groups) + ruleSize*cap(p.rules) + nameSize*cap(p.names) +
+		4*cap(p.sorted) + recordSize*cap(p.records)
 }
 
 // What the types take on a 64-bit machine; a test compares them.
@@ -138,19 +131,6 @@ const (
 	ruleSize   = 20
 	recordSize = 28
 )
-
-// allocated is what the allocator takes for n bytes: small sizes have classes an eighth apart, and large ones
-// whole pages.
-func allocated(n int) int {
-	const page = 8 << 10
-	switch {
-	case n > 4*page:
-		return (n + page - 1) &^ (page - 1)
-	case n > 256:
-		n += n / 16
-	}
-	return (n + 15) &^ 15
-}
 
 // A Group is what one crawler must obey. It is a view into a Policy, cheap to copy and safe
 // for concurrent use. The zero Group has no rules and allows everything.

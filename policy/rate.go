@@ -2,7 +2,6 @@ package policy
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -164,12 +163,10 @@ func parsePeriod(s string) (time.Duration, bool) {
 		s, unit = s[:len(s)-1], [...]time.Duration{time.Second, time.Minute, time.Hour, day}[i]
 	}
 	n, ok := parseCount(s)
-	// As in parseCount, what is too large becomes the largest.
-	hi, lo := bits.Mul64(uint64(n), uint64(unit))
-	if hi != 0 || lo > math.MaxInt64 {
-		lo = math.MaxInt64
+	if n > math.MaxInt64/int64(unit) { // as in parseCount, what is too large becomes the largest
+		return math.MaxInt64, ok
 	}
-	return time.Duration(lo), ok
+	return time.Duration(n) * unit, ok
 }
 
 // parseCount reads a positive decimal number without a sign. A number too large for an

@@ -177,7 +177,7 @@ func isAbsoluteURL(s string) bool {
 		return false // no scheme, or no host
 	}
 	for _, c := range []byte(scheme) {
-		if !ascii.IsLetter(c) && (c < '0' || c > '9') && c != '+' && c != '-' && c != '.' {
+		if !ascii.IsLetter(c) && !ascii.IsDigit(c) && c != '+' && c != '-' && c != '.' {
 			return false
 		}
 	}

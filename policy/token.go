@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
@@ -42,7 +43,7 @@ func ProductToken(userAgent string) string {
 func leadingProduct(s string) string {
 	s = strings.TrimLeft(s, " \t")
 	for i := range len(s) {
-		if c := s[i]; !ascii.IsLetter(c) && (c < '0' || c > '9') && c != '-' && c != '_' {
+		if c := s[i]; !ascii.IsLetter(c) && !ascii.IsDigit(c) && c != '-' && c != '_' {
 			return s[:i]
 		}
 	}
@@ -52,11 +53,8 @@ func leadingProduct(s string) string {
 // wholeToken returns the product token of a user-agent line's value: "ExampleBot/1.0" and
 // "ExampleBot (any)" name ExampleBot. It returns nil if the value is nothing else.
 func wholeToken(value []byte) []byte {
-	for i, c := range value {
-		switch c {
-		case '/', ' ', '\t', '*', ';':
-			return value[:i]
-		}
+	if i := bytes.IndexAny(value, "/ \t*;"); i >= 0 {
+		return value[:i]
 	}
 	return nil
 }
