@@ -51,7 +51,9 @@ func combine(from []Group) Group {
 	b.groups[0].line = parts[0].line
 	for _, part := range parts {
 		for _, r := range p.rules[part.rules.from:part.rules.to] {
-			b.copyRule(p, r)
+			text := p.text[r.at : r.at+r.n+r.written]
+			r.at = uint32(len(b.text))
+			b.text, b.rules = append(b.text, text...), append(b.rules, r)
 		}
 	}
 	// The order of the file decides between equal rules, and in the Original dialect between all.
@@ -67,11 +69,4 @@ func combine(from []Group) Group {
 		return Group{combined, span{0, 1}}
 	}
 	return Group{p: &unreachable}
-}
-
-func (b *builder) copyRule(p *Policy, r rule) {
-	text := p.text[r.at : r.at+r.n+r.written]
-	r.at = uint32(len(b.text))
-	b.text = append(b.text, text...)
-	b.rules = append(b.rules, r)
 }

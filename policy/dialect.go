@@ -80,14 +80,6 @@ type reading struct {
 	delay delayReading
 }
 
-// nothing returns a rule that changes nothing.
-func (r *reading) nothing() string {
-	if r.emptyAllows {
-		return "Allow:\n"
-	}
-	return "Disallow:\n"
-}
-
 // What a Crawl-delay line means.
 type delayReading uint8
 

@@ -158,11 +158,8 @@ func isOne(c byte, query bool) bool {
 	return false
 }
 
-// A key is the number of a kind of bytes that a target must have if the rule matches: as its
-// second byte, or, from keyAnywhere, at any place. All targets begin with "/".
+// A key is the number of a kind of bytes, one of which a target must have if the rule matches: as its second byte, or,
+// from keyAnywhere, at any place. All targets begin with "/".
 type key uint8
 
-const (
-	keyBits     = 7
-	keyAnywhere = key(1 << (keyBits - 1))
-)
+const keyAnywhere key = 64

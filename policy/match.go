@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"index/suffixarray"
 	"slices"
 	"strings"
@@ -65,8 +64,9 @@ func (p *Policy) decideWithoutRules(target string) Decision {
 	return Decision{Allowed: true, Reason: ReasonNoRule}
 }
 
-// find returns the rule that decides, or nil. In each group that g combines, the first rule that matches precedes
-// the others, see precedence. An empty pattern is the prefix of every target and comes last.
+// find returns the rule that decides, or nil. Groups stand in the order of the file, and the rules of each in that of
+// their precedence: the first that matches decides for its group. An empty pattern, which begins every target, is the
+// last.
 func (g Group) find(q *question) *rule {
 	var best *rule
 	for _, i := range g.p.sorted[g.names.from:g.names.to] {
@@ -77,7 +77,7 @@ func (g Group) find(q *question) *rule {
 			if !q.has(r.must) || !q.matches(g.p.text[r.at:r.at+r.n], r.flags) {
 				continue
 			}
-			if best == nil || precedence(*r, *best) < 0 {
+			if best == nil || r.precedence() > best.precedence() {
 				best = r
 			}
 			break
@@ -86,16 +86,14 @@ func (g Group) find(q *question) *rule {
 	return best
 }
 
-// precedence orders rules as they decide (§2.2.2): the most specific first, then allow before disallow, then as in the
-// file.
-func precedence(a, b rule) int {
-	if x, y := a.n-uint32(a.free), b.n-uint32(b.free); x != y {
-		return cmp.Compare(y, x)
+// precedence is higher for the rule that decides if two match (§2.2.2): the more specific one, then allow. Of equal
+// rules the first in the file decides.
+func (r *rule) precedence() uint32 {
+	octets := r.n - uint32(r.free)
+	if r.flags&ruleAllow != 0 {
+		return 2*octets + 1
 	}
-	if (a.flags^b.flags)&ruleAllow != 0 {
-		return cmp.Compare(b.flags&ruleAllow, a.flags&ruleAllow)
-	}
-	return cmp.Compare(a.line, b.line)
+	return 2 * octets
 }
 
 // asRule returns the rule as the file has it.
@@ -119,7 +117,7 @@ type question struct {
 // read sets the target.
 func (q *question) read(e escaping, target string) {
 	all := kindsOf(target)
-	if all&isChanged != 0 && e != escapeGoogle {
+	if all&isChanged != 0 {
 		target = e.target(target)
 		all = kindsOf(target)
 	}
@@ -130,7 +128,7 @@ func (q *question) read(e escaping, target string) {
 }
 
 // has reports whether the target has what the key of a rule says.
-func (q *question) has(k key) bool { return q.kinds[k/keyAnywhere&1]>>(k%keyAnywhere)&1 != 0 }
+func (q *question) has(k key) bool { return q.kinds[k/keyAnywhere]>>(k%keyAnywhere)&1 != 0 }
 
 func (q *question) matches(pattern string, flags uint8) bool {
 	if flags&ruleWild == 0 { // as most rules are

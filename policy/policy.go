@@ -159,15 +159,15 @@ func (p *Policy) Group(token string, fallbacks ...string) Group {
 	if len(p.sorted) == int(p.star.len()) { // no other name, as in most files
 		return Group{p, p.star}
 	}
-	for _, t := range append([]string{token}, fallbacks...) {
+	tokens := append([]string{token}, fallbacks...)
+	for _, t := range tokens {
 		if found := p.find(t); found.len() > 0 {
 			return Group{p, found}
 		}
 	}
 	// The caller's fallbacks come first: it has chosen them, and the dialect only assumes.
 	r := p.dialect.reading()
-	isMember := func(t string) bool { return ascii.FoldPrefix(t, r.family) }
-	if r.family != "" && (isMember(token) || slices.ContainsFunc(fallbacks, isMember)) {
+	if slices.ContainsFunc(tokens, func(t string) bool { return ascii.FoldPrefix(t, r.family) }) {
 		if found := p.find(r.fallback); found.len() > 0 {
 			return Group{p, found}
 		}

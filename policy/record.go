@@ -141,13 +141,10 @@ func (g Group) Records(field string) iter.Seq[Record] {
 	}
 }
 
-// isField reports whether a field is called name, in a spelling that the dialect accepts.
+// isField reports whether a field is called name. Sitemap is the only record that a dialect reads in other spellings.
 func (p *Policy) isField(field, name string) bool {
-	if ascii.FoldEqual(field, name) {
-		return true
-	}
-	if !ascii.FoldEqual(name, "sitemap") { // the only record that a dialect reads in other spellings
-		return false
+	if !ascii.FoldEqual(name, "sitemap") {
+		return ascii.FoldEqual(field, name)
 	}
 	kind, _ := p.dialect.reading().lines.KindOf([]byte(field))
 	return kind == scan.Sitemap

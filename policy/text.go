@@ -128,8 +128,8 @@ func (p *Policy) writeGroup(w *strings.Builder, names span, records []Record) {
 		w.WriteString("User-agent:\n")
 	}
 	writeLines(w, lines)
-	if len(rules) == 0 { // else the next group's names would join
-		w.WriteString(p.dialect.reading().nothing())
+	if len(rules) == 0 { // a line that changes nothing, else the next group's names would join
+		w.WriteString(Rule{Allow: p.dialect.reading().emptyAllows}.String() + "\n")
 	}
 }
 
