@@ -80,6 +80,19 @@ type reading struct {
 	delay delayReading
 }
 
+// precedence is higher for the rule that decides if two match (§2.2.2): the more specific one, then allow. Where it is
+// equal, the first in the file decides.
+func (d *reading) precedence(r *rule) uint32 {
+	if d.literal {
+		return 0
+	}
+	octets := r.n - uint32(r.free)
+	if r.flags&ruleAllow != 0 {
+		return 2*octets + 1
+	}
+	return 2 * octets
+}
+
 // What a Crawl-delay line means.
 type delayReading uint8
 

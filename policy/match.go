@@ -69,6 +69,7 @@ func (p *Policy) decideWithoutRules(target string) Decision {
 // last.
 func (g Group) find(q *question) *rule {
 	var best *rule
+	d := g.p.dialect.reading()
 	for _, i := range g.p.sorted[g.names.from:g.names.to] {
 		part := g.p.groups[g.p.names[i].group].rules
 		rules := g.p.rules[part.from:part.to]
@@ -77,23 +78,13 @@ func (g Group) find(q *question) *rule {
 			if !q.has(r.must) || !q.matches(g.p.text[r.at:r.at+r.n], r.flags) {
 				continue
 			}
-			if best == nil || r.precedence() > best.precedence() {
+			if best == nil || d.precedence(r) > d.precedence(best) {
 				best = r
 			}
 			break
 		}
 	}
 	return best
-}
-
-// precedence is higher for the rule that decides if two match (§2.2.2): the more specific one, then allow. Of equal
-// rules the first in the file decides.
-func (r *rule) precedence() uint32 {
-	octets := r.n - uint32(r.free)
-	if r.flags&ruleAllow != 0 {
-		return 2*octets + 1
-	}
-	return 2 * octets
 }
 
 // asRule returns the rule as the file has it.

@@ -143,9 +143,7 @@ func (b *builder) endGroup() {
 				b.names = b.names[:n-1]
 			}
 		}
-		if !b.literal { // else the first in the file decides
-			b.sortRules(b.rules[g.rules.from:])
-		}
+		b.sortRules(b.rules[g.rules.from:])
 	}
 	b.inGroup, b.inAgents = false, false
 }
@@ -155,7 +153,7 @@ func (b *builder) endGroup() {
 func (b *builder) sortRules(rules []rule) {
 	b.order, b.moved = b.order[:0], append(b.moved[:0], rules...)
 	for i := range rules {
-		b.order = append(b.order, uint64(math.MaxUint32-rules[i].precedence())<<32|uint64(i))
+		b.order = append(b.order, uint64(math.MaxUint32-b.precedence(&rules[i]))<<32|uint64(i))
 	}
 	slices.Sort(b.order)
 	for i, o := range b.order {
