@@ -37,12 +37,12 @@ func combine(from []Group) Group {
 	b.text = append(b.text, from[0].Token()...)
 	b.name(0, len(b.text))
 	var parts []group
-	records := map[int]Record{} // by line: two tokens may name the same group
+	lines := map[int]bool{} // of records
 	for _, g := range from {
 		parts = append(parts, g.parts()...)
 		for r := range g.Records("") {
 			if r.Under(g.Token()) {
-				records[r.Line] = r
+				lines[r.Line] = true
 			}
 		}
 	}
@@ -60,7 +60,7 @@ func combine(from []Group) Group {
 	slices.SortStableFunc(b.rules, func(x, y rule) int { return int(x.line) - int(y.line) })
 	b.inGroup = true
 	for r := range p.Records("") {
-		if _, ok := records[r.Line]; ok {
+		if lines[r.Line] {
 			b.record([]byte(r.Field), []byte(r.Value), r.Line, false)
 		}
 	}

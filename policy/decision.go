@@ -66,9 +66,8 @@ func (d Decision) String() string {
 	return printable(verdict)
 }
 
-// printable percent-encodes what does not print: a file must not fake output in a terminal or
-// log, be it with control characters, with marks that turn the text around, or with bytes that
-// are no text.
+// printable percent-encodes what does not print, for a terminal or log: control characters, marks that turn the text
+// around, bytes that are no text.
 func printable(s string) string {
 	var b []byte
 	for len(s) > 0 {

@@ -11,16 +11,13 @@ import (
 type escaping uint8
 
 const (
-	// escapeRFC: an escape of an unreserved octet is decoded, any other gets
-	// upper-case hex digits; octets that may not stand in a URI are escaped, and
-	// so is a "%" that begins no escape. In a target "*" and "$" are escaped, in a
-	// pattern a "$" that is not last: what is left of them in a pattern is special
-	// (§2.2.3).
+	// escapeRFC: an escape of an unreserved octet is decoded, any other gets upper-case digits. What may not
+	// stand in a URI is escaped, and so is a "%" that begins no escape. A "*" or "$" that means itself is
+	// escaped: all of them in a target, in a pattern a "$" that is not last. Those left are special (§2.2.3).
 	//
-	// A reserved byte (RFC 3986 §2.2) and its escape are one (figure 4, second
-	// row), but for those that separate: "/" in the path and the "?" that begins the
-	// query. A target gets them decoded. A pattern keeps them as written, which is
-	// what its octets are counted by: see matchTwofold.
+	// A reserved byte (RFC 3986 §2.2) and its escape are one (figure 4, second row), but for those that
+	// separate: "/" in the path and the "?" that begins the query. A target gets them decoded. A pattern keeps
+	// them, because its octets are counted as written; compared decodes them for the comparison.
 	escapeRFC escaping = iota
 
 	// escapeGoogle: in a pattern octets from 0x80 are escaped and the hex digits

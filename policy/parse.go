@@ -119,7 +119,7 @@ func (b *builder) userAgent(value []byte, line int) {
 		b.name(at, 1)
 	case b.leading:
 		b.name(at, len(leadingToken(value)))
-	default:
+	default: // "ExampleBot/1.0" is found by its token and as it is written
 		if !b.words || !bytes.ContainsAny(value, " \t") {
 			b.name(at, len(wholeToken(value)))
 		}
@@ -135,13 +135,10 @@ func (b *builder) name(at, n int) {
 
 func (b *builder) endGroup() {
 	if b.inGroup {
-		last := len(b.groups) - 1
-		g := &b.groups[last]
+		g := &b.groups[len(b.groups)-1]
 		g.rules.to = uint32(len(b.rules))
 		if b.needsRule && g.rules.len() == 0 {
-			for n := len(b.names); n > 0 && int(b.names[n-1].group) == last; n-- {
-				b.names = b.names[:n-1]
-			}
+			b.names = b.names[:b.first]
 		}
 		b.sortRules(b.rules[g.rules.from:])
 	}
@@ -241,19 +238,17 @@ func (b *builder) special(r *rule, pattern []byte) []byte {
 	return pattern
 }
 
-// mustHave returns what a target must have to match a pattern: the rarest of its bytes, or if they are all frequent,
-// its second byte at that place.
+// mustHave returns what a target must have to match a pattern: the rarest of its kinds of bytes at any place, or if
+// even that is frequent, its second byte at that place.
 func mustHave(pattern []byte, wild bool) key {
-	fixed := len(pattern) // bytes at the beginning that a target begins with
+	stem := pattern // what a target begins with
 	if wild {
 		pattern = bytes.TrimSuffix(pattern, []byte("$"))
-		if fixed = bytes.IndexByte(pattern, '*'); fixed < 0 {
-			fixed = len(pattern)
-		}
+		stem, _, _ = bytes.Cut(pattern, []byte("*"))
 	}
-	k := kindsOf(pattern[min(2, fixed):]).rarest()
-	if fixed >= 2 && k > kinds['u'].key() {
-		return kinds[pattern[1]].key()
+	k := kindsOf(pattern[min(2, len(stem)):]).rarest()
+	if len(stem) >= 2 && k > kinds['u'].key() { // in that order of the kinds
+		return kinds[stem[1]].key()
 	}
 	return k | keyAnywhere
 }

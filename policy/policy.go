@@ -83,7 +83,7 @@ type rule struct {
 const (
 	ruleAllow     = 1 << iota
 	ruleWild      // "*" or a final "$" in the pattern is special
-	ruleTwofold   // has escapes that are one with what they stand for; then ruleWild is set too
+	ruleTwofold   // has escapes that are one with what they stand for, see afterTwofold; then ruleWild is set too
 	ruleRewritten // the compared form is not as written
 	ruleDerived   // stands in no line of its own (Google's index.html)
 )
