@@ -2,7 +2,6 @@ package policy_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -48,41 +47,6 @@ func TestNoQuestionTakesLong(t *testing.T) {
 			for _, target := range targets {
 				if took := proc.CPUTime(func() { decided = g.Decide(target) }); took > 400*time.Millisecond {
 					t.Errorf("%s, %v: got %v for a target of %d bytes, want 400ms at most", name, d, took, len(target))
-				}
-			}
-		}
-	}
-}
-
-// TestRandomRules compares decisions with the definition on rule sets
-// dense enough that most questions have several answers.
-func TestRandomRules(t *testing.T) {
-	r := rand.New(rand.NewPCG(9, 309))
-	word := func(letters string, n int) string {
-		var b strings.Builder
-		for range r.IntN(n) {
-			b.WriteByte(letters[r.IntN(len(letters))])
-		}
-		return b.String()
-	}
-	for range 1_500 {
-		var rules []policy.Rule
-		file := "user-agent: *\n"
-		for range 1 + r.IntN(90) {
-			pattern := "/" + word("aaabb/*", 7)
-			if r.IntN(8) == 0 {
-				pattern += "$"
-			}
-			rule := policy.Rule{Allow: r.IntN(2) == 0, Pattern: pattern, Line: len(rules) + 2}
-			rules, file = append(rules, rule), file+rule.String()+"\n"
-		}
-		for _, d := range []policy.Dialect{policy.RFC9309, policy.Google} {
-			g := d.Parse([]byte(file)).Group("a")
-			for range 10 {
-				target := "/" + word("aaabb/", 9)
-				want := naive(rules, target)
-				if got := g.Decide(target); got.Rule != want || got.Allowed != (want.Line == 0 || want.Allow) {
-					t.Fatalf("%v: %s: got %v, want %v (line %d)\n%s", d, target, got, want, want.Line, file)
 				}
 			}
 		}
