@@ -11,8 +11,8 @@ import (
 // a new crawler should use. The others answer the question "what would that crawler make of
 // this file?". Whatever an engine does not document follows RFC 9309.
 //
-// Each rule of a dialect has a grade: documented by the engine, observed at its own software, or ours, where
-// neither says anything.
+// Each rule of a dialect has a grade: documented by the engine, observed at its own software, or ours where there is
+// neither.
 type Dialect uint8
 
 const (
@@ -20,19 +20,18 @@ const (
 	// Crawl-delay counts in seconds, Request-rate as Seznam documents it.
 	RFC9309 Dialect = iota
 
-	// Google is the reading of Google's published parser (github.com/google/robotstxt), whose verdicts and lines
-	// it has in every case tried: grade observed, all of it. It accepts misspelt fields,
-	// a missing colon and fields with a longer name. A product token ends at the first
-	// byte that is not a letter, "-" or "_". URLs are compared as given. Allowing
-	// index.html also allows its directory. Crawl-delay is ignored (documented).
+	// Google is the reading of Google's published parser (github.com/google/robotstxt). Observed: verdicts and
+	// lines are those of the parser in every case tried. It accepts misspelt fields, a missing colon and fields
+	// with a longer name. A product token ends at the first byte that is not a letter, "-" or "_". URLs are
+	// compared as given. Allowing index.html also allows its directory. Documented: Crawl-delay is ignored.
 	Google
 
 	// Yandex is the reading of the robots.txt tester of Yandex Webmaster. Where its documentation differs, the
 	// tester counts.
 	//
 	// Observed in July 2026: a blank line ends nothing; an empty Disallow is "Allow: /", and an empty Allow is
-	// nothing; a rule is as specific as it has literal bytes, neither "*" nor a final "$" counted, and allow wins a
-	// tie; a user-agent line of several words names another crawler; groups with the same name are combined.
+	// nothing; the rule with the most literal bytes decides, in which neither "*" nor a final "$" counts; allow wins
+	// a tie; a user-agent line of several words names another crawler; groups with the same name are combined.
 	//
 	// Documented by Yandex (2018 to 2026): a user-agent line names every token that it contains; crawlers whose names
 	// begin with Yandex fall back to Yandex; rules past the 2,048th, and those longer than 1,024 characters, do not
@@ -43,10 +42,10 @@ const (
 	// Crawl-delay is a window of 1 to 30 seconds (documented in 2009 and 2012).
 	Bing
 
-	// Original is the protocol of 1994 with the Allow lines of the 1996 draft: grade documented, by these two
-	// texts. Blank lines separate records. A user-agent line names every token that it contains, and only the
-	// first such record counts. "*" and "$" in a path are ordinary. The first rule that fits
-	// decides. Ours: a record without rules is none, and Crawl-delay is ignored.
+	// Original is the protocol of 1994 with the Allow lines of the 1996 draft. Documented, by these two texts:
+	// blank lines separate records; a user-agent line names every token that it contains, and only the first
+	// such record counts; "*" and "$" in a path are ordinary; the first rule that matches decides. Ours: a record
+	// without rules does not count, and Crawl-delay is ignored.
 	Original
 )
 

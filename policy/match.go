@@ -24,8 +24,8 @@ const robots = "/robots.txt"
 // not "/private", though servers may serve one for the other.
 //
 // The rule with the most bytes decides, then allow before disallow, then the rule further
-// up (§2.2.2). In the Original dialect the first rule that matches decides, and one with an
-// empty pattern allows what none above it matches. The target "/robots.txt" is always allowed,
+// up (§2.2.2). The Yandex dialect counts literal bytes only. In the Original dialect the first rule that matches
+// decides, and one with an empty pattern allows what none above it matches. The target "/robots.txt" is always allowed,
 // also with letters percent-encoded if the dialect decodes them. With a query it is another
 // resource, and rules apply.
 //
