@@ -2,7 +2,6 @@ package policy
 
 import (
 	"index/suffixarray"
-	"slices"
 	"strings"
 )
 
@@ -188,7 +187,7 @@ func (q *question) afterTwofold(piece string, at int, last bool) int {
 
 const (
 	muchSearched = 1 << 20 // bytes; then it pays to sort the suffixes of a target
-	fewPlaces    = 32
+	fewPlaces    = 1 << 10 // of a piece: to look at so many takes less time than to search a long target
 )
 
 // index returns the first place at or behind at where the target has a piece, or -1. A hostile file has tens of
@@ -213,9 +212,11 @@ func (q *question) index(piece string, at int) int {
 
 // first returns the least of the places that is not below at, or -1.
 func first(places []int, at int) int {
-	slices.Sort(places)
-	if i, _ := slices.BinarySearch(places, at); i < len(places) {
-		return places[i]
+	best := -1
+	for _, i := range places {
+		if i >= at && (best < 0 || i < best) {
+			best = i
+		}
 	}
-	return -1
+	return best
 }

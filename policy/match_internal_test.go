@@ -19,7 +19,7 @@ func TestPiecesAreFoundAtTheSamePlaceByTheIndex(t *testing.T) {
 		return b.String()
 	}
 	for range 100 {
-		target := "/" + word(r.IntN(300))
+		target := "/" + word(r.IntN(3000))
 		plain, indexed := question{target: target}, question{target: target, searched: muchSearched + 1}
 		for range 50 {
 			piece, at := word(r.IntN(10)), r.IntN(len(target)+1)
