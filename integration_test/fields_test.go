@@ -40,7 +40,7 @@ var lawOfField = map[string]*regexp.Regexp{
 var configured = map[string]int{
 	"client.Transport": 11, "client.Pacer": 6, "client.Trace": 3, "cache.Cache": 13, "cache.Source": 4, "fetch.Fetcher": 12,
 	"client/sign.Signer": 6, "client/sign.Verifier": 3, "cache/redisstore.Store": 2, "client/turns/redisturns.Store": 2,
-	"policy/page.Reader": 5, "policy/lint.Answer": 8, "policy/lint.Report": 3, "policy/lint.Style": 2,
+	"policy/page.Reader": 4, "policy/lint.Answer": 8, "policy/lint.Report": 3, "policy/lint.Style": 2,
 }
 
 // told are the structs that the library fills in.

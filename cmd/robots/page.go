@@ -154,7 +154,7 @@ func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error
 	body.Meta = func(name, content string, offset int64) {
 		s.said = append(s.said, usage.ParseMeta(name, content, offset)...)
 	}
-	const enough = 1<<20 + 1 // a Reader scans a MiB, and tells that there was more
+	const enough = 1<<20 + 1 // a Reader tells that there was more
 	if _, err := io.CopyN(io.Discard, resp.Body, enough); err != nil && err != io.EOF {
 		return nil, &url.Error{Op: "Get", URL: s.url.Redacted(), Err: err} // as Do says it
 	}
@@ -300,7 +300,11 @@ func (p *pager) judge(s *seen) (effects []pageEffect, findings []pageFinding) {
 
 // printHead writes which page it is, how it came, and what robots.txt says about fetching it.
 func (p *pager) printHead(out *shell.Output, s *seen) {
-	fmt.Fprintf(out, "%s\n  %-10s %d %s\n", answer.Visible(s.url.String()), "status", s.status, http.StatusText(s.status))
+	noPage := ""
+	if s.status/100 != 2 {
+		noPage = ": this is no page, and has no rules"
+	}
+	fmt.Fprintf(out, "%s\n  %-10s %d %s%s\n", answer.Visible(s.url.String()), "status", s.status, http.StatusText(s.status), noPage)
 	why := s.decision.String()
 	if s.decision.Unreachable != nil {
 		why += ": " + s.decision.Unreachable.Error()

@@ -89,8 +89,9 @@
 //
 // # Limits
 //
-// 64 field lines, 64 KiB of header text, 1 MiB of a page, 16 KiB of one meta element, 256
-// statements. What was read before a limit counts, and Rules and Effect are Incomplete.
+// 64 field lines, 64 KiB of header text, 256 KiB of a page, 256 statements. What was read before
+// a limit counts, and Rules and Effect are Incomplete; behind that of a page, only if a meta element
+// seems to follow.
 // Nothing that a server sends makes the package fail, panic, or take more than time in
 // proportion to its size. Text in a Statement comes from the network: quote it before it
 // goes to a terminal.

@@ -139,12 +139,11 @@ func ExampleParseRel() {
 	// Output: {NoFollow:true UGC:true Sponsored:false}
 }
 
-// The scan ends with the head, and sees meta elements of all kinds.
+// Meta sees meta elements of all kinds.
 func ExampleReader() {
 	text := `<head><meta name="generator" content="x"><meta name="robots" content="noindex"></head><body>…`
 	r := &page.Reader{
-		Body:     io.NopCloser(strings.NewReader(text)),
-		HeadOnly: true,
+		Body: io.NopCloser(strings.NewReader(text)),
 		Meta: func(name, content string, offset int64) {
 			fmt.Printf("%s=%s at byte %d\n", name, content, offset)
 		},

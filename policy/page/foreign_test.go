@@ -1,7 +1,6 @@
 package page_test
 
 import (
-	"io"
 	"strings"
 	"testing"
 
@@ -97,10 +96,7 @@ func TestEncodingsHideNothing(t *testing.T) {
 	} {
 		for _, sizes := range [][]byte{{200}, {1}, {3, 1}} {
 			r := &page.Reader{Body: &inPieces{text: text, sizes: sizes}, ContentType: "text/html; charset=iso-2022-jp"}
-			if _, err := r.WriteTo(new(strings.Builder)); err != nil {
-				t.Fatal(err)
-			}
-			if e := r.Rules().For(policy.RFC9309); !e.NoIndex && !e.Incomplete {
+			if e := read(t, r); !e.NoIndex && !e.Incomplete {
 				t.Errorf("%s in pieces of %v: nothing is read, and the page looks complete", name, sizes)
 			}
 			if strings.HasPrefix(name, "NUL") && !r.Rules().For(policy.RFC9309).NoIndex {
@@ -109,37 +105,3 @@ func TestEncodingsHideNothing(t *testing.T) {
 		}
 	}
 }
-
-// The bytes that wait for the encoding to be known count for the limit, too.
-func TestTheLimitCountsWhatWaits(t *testing.T) {
-	text := strings.Repeat(" ", 1<<20+1-len(noindex)) + noindex // one byte too long
-	for _, first := range []int{1, 2, 3} {
-		r := &page.Reader{Body: &twoReads{text, first}}
-		buf := make([]byte, 2<<20)
-		for range 2 {
-			if _, err := r.Read(buf); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if e := r.Rules().For(policy.RFC9309); e.NoIndex || !e.Incomplete {
-			t.Errorf("a first read of %d bytes: got %v, want nothing past 1 MiB", first, e)
-		}
-	}
-}
-
-// twoReads hands out some bytes, then as many as there is room for.
-type twoReads struct {
-	text  string
-	first int
-}
-
-func (r *twoReads) Read(p []byte) (int, error) {
-	n := copy(p[:min(len(p), r.first)], r.text)
-	r.text, r.first = r.text[n:], 1<<21
-	if n == 0 {
-		return 0, io.EOF
-	}
-	return n, nil
-}
-
-func (r *twoReads) Close() error { return nil }

@@ -1,72 +1,16 @@
 package page_test
 
 import (
-	"bytes"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
-
-	"golang.org/x/net/html"
 
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/page"
 )
 
 var dialects = []policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, policy.Bing, policy.Original}
-
-// element is a meta element that a reader of pages reports.
-type element struct {
-	name, content string
-	offset        int64
-}
-
-// elements reads a page with x/net/html's Tokenizer alone, the whole of it in
-// memory: what the Reader must find.
-func elements(text string, xhtml, headOnly bool) (all []element) {
-	offset := int64(0)
-	for z := html.NewTokenizer(strings.NewReader(text)); ; {
-		t := z.Next()
-		at := offset
-		offset += int64(len(z.Raw()))
-		switch t {
-		case html.ErrorToken:
-			return all
-		case html.EndTagToken:
-			if name, _ := z.TagName(); headOnly && string(name) == "head" {
-				return all
-			}
-			continue
-		case html.StartTagToken, html.SelfClosingTagToken:
-		default:
-			continue
-		}
-		b, more := z.TagName()
-		name := string(b)
-		if headOnly && name == "body" {
-			return all
-		}
-		if name == "noscript" || xhtml && t == html.SelfClosingTagToken {
-			z.NextIsNotRawText()
-		}
-		if name != "meta" {
-			continue
-		}
-		attributes := map[string]string{}
-		for more {
-			var key, value []byte
-			key, value, more = z.TagAttr()
-			if _, twice := attributes[string(key)]; !twice {
-				attributes[string(key)] = string(value)
-			}
-		}
-		content, ok := attributes["content"]
-		if attributes["name"] != "" && ok {
-			all = append(all, element{attributes["name"], content, at})
-		}
-	}
-}
 
 // inPieces hands out a text in pieces of the given sizes, again and again.
 type inPieces struct {
@@ -107,69 +51,6 @@ var pages = []string{
 	"<meta\x00 name=a content=b><meta\fname\x00=a\tcontent=\r\nb><meta\vname=x content=y><meta name=a c\u0130ontent=b cOnTent=\x00>",
 	`<iframe><meta name=a content=b></iframe><xmp><meta name=a content=b></xmp><noembed></noembed><noframes><meta name=a content=b></noframes><svg><title><meta name=c content=d></svg>`,
 	strings.Repeat("<meta name=robots content=noindex>", 300),
-}
-
-// FuzzPage holds the Reader to x/net/html's Tokenizer: it finds the same meta
-// elements in the same places, however the page arrives, and hands on the page.
-func FuzzPage(f *testing.F) {
-	for _, text := range pages {
-		f.Add(text, []byte{1}, uint8(0))
-		f.Add(text, []byte{3, 200}, uint8(1))
-		f.Add(text, []byte{}, uint8(2))
-	}
-	f.Fuzz(func(t *testing.T, text string, sizes []byte, mode uint8) {
-		if len(text) > 16<<10 || slices.Contains(sizes, 0) || len(text) >= 2 && (text[0] == 0 || text[1] == 0 || text[0] >= 0xFE) {
-			return // limits and UTF-16 have tests of their own
-		}
-		xhtml, headOnly := mode&1 != 0, mode&2 != 0
-		contentType := "text/html"
-		if xhtml {
-			contentType = "application/xhtml+xml"
-		}
-		want := elements(text, xhtml, headOnly)
-		var got []element
-		r := &page.Reader{
-			Body: &inPieces{text: text, sizes: sizes}, ContentType: contentType, HeadOnly: headOnly,
-			Meta: func(name, content string, offset int64) { got = append(got, element{name, content, offset}) },
-		}
-		var copied bytes.Buffer
-		var err error
-		if mode&4 != 0 {
-			_, err = r.WriteTo(&copied)
-		} else {
-			_, err = copied.ReadFrom(struct{ io.Reader }{r})
-		}
-		if err != nil || copied.String() != text {
-			t.Fatalf("got %d bytes and %v, want the page's %d", copied.Len(), err, len(text))
-		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("in %q got\n%+v, want\n%+v", text, got, want)
-		}
-		rules := page.Rules{}
-		for _, e := range want {
-			rules = rules.Add(page.ParseMeta(e.name, e.content))
-		}
-		equal(t, r.Rules(), rules, text)
-		if !xhtml && !headOnly {
-			equal(t, page.ParseHTML([]byte(text)), rules, text)
-		}
-	})
-}
-
-// equal compares what readers came to with the whole page at hand and in pieces.
-// Elements that only look like rules differ, but have no effect.
-func equal(t *testing.T, got, want page.Rules, text string) {
-	t.Helper()
-	for _, d := range dialects {
-		tokens := []string{"googlebot", "yandex", "bingbot", "a"}
-		g, w := got.For(d, tokens...), want.For(d, tokens...)
-		if g.Incomplete || w.Incomplete {
-			continue // past 256 statements, those that look like rules make a difference
-		}
-		if g != w {
-			t.Fatalf("%v: of %q got %v, want %v", d, text, g, w)
-		}
-	}
 }
 
 // plain is text in which the evaluator's ideas of white space and case are ours.

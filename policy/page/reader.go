@@ -1,24 +1,25 @@
 package page
 
 import (
-	"bytes"
-	"encoding/binary"
 	"io"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
+// maxPage is how many bytes of a page are kept for the Tokenizer. The head of a page has a
+// tenth of that.
+const maxPage = 256 << 10
+
 // A Reader is the body of a response that looks for meta elements in what its
-// caller reads. It hands over each piece as soon as Body does, keeps nothing of
-// the page but the statements, and never reads on its own account:
+// caller reads. It hands over each piece as soon as Body does, and never reads on its own
+// account:
 //
 //	body := &page.Reader{Body: resp.Body, ContentType: resp.Header.Get("Content-Type")}
 //	resp.Body = body
 //
-// Bodies that are not HTML are passed on untouched. HTML is scanned up to 1 MiB,
-// beyond the head too, because engines respect meta elements there. With HeadOnly
-// the scan ends with the head. The rest is passed on unscanned.
+// Bodies that are not HTML are passed on untouched. Of HTML the first 256 KiB are kept until they
+// are complete, and read. If a meta element seems to follow them, the rules are incomplete.
 //
 // Body must be decoded: of a gzipped one nothing can be read. Pages in UTF-16 are
 // understood. In their statements "?" stands for what is not ASCII.
@@ -38,34 +39,20 @@ type Reader struct {
 	// Rules begins; see ParseHeader. If nil, Rules has those of the page alone.
 	Header []string
 
-	// HeadOnly ends the scan at </head> or <body>, where most engines document
-	// the element. Google respects those that follow, too. If false, the scan goes
-	// on through the body.
-	HeadOnly bool
-
-	// Meta is called during Read for each meta element with a name and a content,
-	// those that are not for crawlers included: with the values of the attributes
-	// and the element's offset in the body. If nil, nothing is called.
+	// Meta is called once for each meta element with a name and a content, those that are not for
+	// crawlers included, with the values of the attributes and the element's offset in the body:
+	// during the Read that completes what is kept, or before that during Rules. If nil, nothing
+	// is called.
 	Meta func(name, content string, offset int64)
 
-	scan    scanner
-	started bool
-	passing bool // the rest is not looked at
-	ended   bool // the page has been read to the end
-	unit    encoding
-	half    [4]byte // the bytes before the encoding is known, or half a unit of UTF-16
-	halves  int
+	text   []byte // that is kept
+	told   int64  // Meta has been called for elements before this offset
+	found  Rules  // in the text, once that is complete and not kept any more
+	whole  bool   // it is
+	behind seeker // of what follows the text
+	later  bool   // a meta element seems to
+	ended  bool   // the page has been read to the end
 }
-
-// An encoding is what the bytes of a page are.
-type encoding uint8
-
-const (
-	undecided encoding = iota
-	octets             // ASCII and what extends it
-	littleEndian
-	bigEndian
-)
 
 // Read reads from Body.
 func (r *Reader) Read(p []byte) (int, error) {
@@ -73,7 +60,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := r.Body.Read(p)
-	if !r.passing {
+	if isHTML(r.ContentType) {
 		r.look(p[:n], err)
 	}
 	return n, err
@@ -87,150 +74,98 @@ func (r *Reader) Close() error {
 	return r.Body.Close()
 }
 
-// WriteTo writes the rest of Body to w, for io.Copy. Once the scan has ended, it copies
-// from Body to w directly.
-func (r *Reader) WriteTo(w io.Writer) (written int64, err error) {
-	r.start()
-	from := watched{reader: r}
-	if !r.passing { // else there is nothing to look at, and no need of a buffer
-		written, err = io.Copy(w, &from)
-	}
-	if err != nil || from.ended || r.Body == nil {
-		return written, err
-	}
-	n, err := io.Copy(w, r.Body)
-	return written + n, err
-}
-
-// watched is the part of a Body that is looked at.
-type watched struct {
-	reader *Reader
-	ended  bool // Body has: it may not like to be read again
-}
-
-func (w *watched) Read(p []byte) (n int, err error) {
-	if w.reader.passing {
-		return 0, io.EOF
-	}
-	n, err = w.reader.Read(p)
-	w.ended = err == io.EOF
-	return n, err
-}
-
 // Rules returns the statements of Header and those of the meta elements that have been
 // read so far. They are complete, see [Rules.Incomplete], if the page has been read to its end
-// or to where the scan ends, and did not go beyond a limit.
+// and did not go beyond a limit.
 func (r *Reader) Rules() Rules {
-	rules := ParseHeader(r.Header).Add(r.scan.Rules)
-	rules.incomplete = rules.incomplete || !r.ended && r.Body != nil && isHTML(r.ContentType)
+	found := r.found
+	if !r.whole {
+		found = r.scan(false)
+	}
+	rules := ParseHeader(r.Header).Add(found)
+	rules.incomplete = rules.incomplete || r.later || !r.ended && r.Body != nil && isHTML(r.ContentType)
 	return rules
 }
 
-// start decides whether there is something to look for.
-func (r *Reader) start() {
-	if r.started {
-		return
-	}
-	r.started = true
-	r.passing = !isHTML(r.ContentType)
-	r.ended = r.passing
-	r.scan = scanner{hook: r.Meta, headOnly: r.HeadOnly, xhtml: isXHTML(r.ContentType), width: 1, moves: moves(), state: inText}
-}
-
-// look scans what has been read.
+// look keeps what has been read, or looks whether there is more to read in it.
 func (r *Reader) look(p []byte, err error) {
-	r.start()
-	if r.passing {
-		return
-	}
-	if room := maxPage - r.scan.pos - int64(r.halves); int64(len(p)) > room {
-		r.scan.incomplete = true
-		r.passing = true
-		p = p[:room]
-	}
-	r.decode(p)
-	if r.scan.done || err == io.EOF {
-		r.ended, r.passing = true, true
-	}
-	if r.passing {
-		r.scan.buf = element{} // free memory
-	}
-}
-
-// decode scans p in the encoding of the page.
-func (r *Reader) decode(p []byte) {
-	if r.unit == undecided {
-		n := copy(r.half[r.halves:], p)
-		p, r.halves = p[n:], r.halves+n
-		if r.halves < len(r.half) {
-			return
-		}
-		r.unit = encodingOf(r.half, r.ContentType)
-		r.halves = 0
-		r.scan.width = 2
-		first := r.half
-		r.units(first[:])
-	}
-	r.units(p)
-}
-
-// units scans bytes of a known encoding.
-func (r *Reader) units(p []byte) {
-	if r.unit != octets {
-		r.utf16(p)
-		return
-	}
-	// An escape sequence of ISO-2022-JP: bytes of characters pass for markup.
-	r.scan.incomplete = r.scan.incomplete || bytes.IndexByte(p, 0x1B) >= 0
-	r.scan.width = 1
-	r.scan.scan(p)
-}
-
-// utf16 scans the ASCII characters of p.
-func (r *Reader) utf16(p []byte) {
-	var order binary.ByteOrder = binary.BigEndian
-	if r.unit == littleEndian {
-		order = binary.LittleEndian
-	}
-	text := make([]byte, 0, 512)
-	for _, b := range p {
-		r.half[r.halves] = b
-		if r.halves++; r.halves < 2 {
-			continue
-		}
-		r.halves = 0
-		c := byte('?')
-		if u := order.Uint16(r.half[:2]); u < 0x80 {
-			c = byte(u)
-		}
-		if text = append(text, c); len(text) == cap(text) {
-			r.scan.scan(text)
-			text = text[:0]
+	r.ended = r.ended || err == io.EOF
+	if !r.whole {
+		room := min(len(p), maxPage-len(r.text))
+		r.text = append(r.text, p[:room]...)
+		if p = p[room:]; len(p) > 0 || r.ended {
+			r.found, r.whole = r.scan(len(p) > 0), true
+			r.behind.finds(r.text[max(0, len(r.text)-len("<met")):])
+			r.text = nil
 		}
 	}
-	r.scan.scan(text)
+	r.later = r.later || r.behind.finds(p)
 }
 
-// encodingOf returns the encoding of a page by its byte order mark, by the zeros
-// of two first characters in ASCII, or else by what the Content-Type says, unless
-// the page cannot be in UTF-16.
-func encodingOf(b [4]byte, contentType string) encoding {
+// A seeker looks for the beginning of a meta element, "<meta" in any case, in pieces of a text. It
+// is how much of that the last piece ended with.
+type seeker int
+
+func (s *seeker) finds(p []byte) bool {
+	const start = "<meta"
+	for _, c := range p {
+		switch {
+		case ascii.Lower(c) == start[*s]:
+			*s++
+		case c == '<':
+			*s = 1
+		default:
+			*s = 0
+		}
+		if int(*s) == len(start) {
+			*s = 0
+			return true
+		}
+	}
+	return false
+}
+
+// ParseHTML returns the statements of the meta elements of a page, as a [Reader]
+// does that has read it to the end.
+func ParseHTML(page []byte) Rules {
+	var r Reader
+	r.look(page, io.EOF)
+	return r.Rules()
+}
+
+// decoded returns a page as ASCII, or what extends it, and how many bytes of the page one of these is: two in UTF-16.
+func decoded(text []byte, contentType string) (characters []byte, width int64) {
+	high, low := wide(text, contentType)
+	if high == low {
+		return text, 1
+	}
+	characters = make([]byte, len(text)/2)
+	for i := range characters {
+		if characters[i] = text[2*i+low]; text[2*i+high] != 0 || characters[i] >= 0x80 {
+			characters[i] = '?'
+		}
+	}
+	return characters, 2
+}
+
+// wide returns where the high and the low byte of a character in UTF-16 stand, or zeros if the page has
+// another encoding. It goes by its byte order mark, by the zeros of two first characters in ASCII,
+// or else by what the Content-Type says, unless the page cannot be in UTF-16.
+func wide(text []byte, contentType string) (high, low int) {
+	var b [4]byte
+	copy(b[:], text)
 	plain := b[0] < 0x80 && b[1] < 0x80
 	even, odd := b[0] == 0 && b[2] == 0, b[1] == 0 && b[3] == 0
 	label := charset(contentType)
 	switch {
-	case b[0] == 0xEF && b[1] == 0xBB && b[2] == 0xBF: // UTF-8, whatever the label
-		return octets
-	case b[0] == 0xFF && b[1] == 0xFE, odd && !even:
-		return littleEndian
-	case b[0] == 0xFE && b[1] == 0xFF, even && !odd:
-		return bigEndian
-	case !plain && (ascii.FoldEqual(label, "utf-16") || ascii.FoldEqual(label, "utf-16le")):
-		return littleEndian
-	case !plain && ascii.FoldEqual(label, "utf-16be"):
-		return bigEndian
+	case string(b[:3]) == "\uFEFF": // UTF-8, whatever the label
+	case b[0] == 0xFF && b[1] == 0xFE, odd && !even,
+		!plain && (ascii.FoldEqual(label, "utf-16") || ascii.FoldEqual(label, "utf-16le")):
+		return 1, 0
+	case b[0] == 0xFE && b[1] == 0xFF, even && !odd, !plain && ascii.FoldEqual(label, "utf-16be"):
+		return 0, 1
 	}
-	return octets
+	return 0, 0
 }
 
 func charset(contentType string) string {
@@ -258,12 +193,4 @@ func mediaType(contentType string) string {
 		contentType = contentType[:i]
 	}
 	return trim(contentType)
-}
-
-// ParseHTML returns the statements of the meta elements of a page, as a [Reader]
-// does. It reads the first MiB.
-func ParseHTML(page []byte) Rules {
-	var r Reader
-	r.look(page, io.EOF)
-	return r.Rules()
 }

@@ -15,7 +15,7 @@ import (
 //
 // The zero value holds no statements and restricts nothing. Rules are immutable,
 // cheap to copy and safe for concurrent use. They keep the text that they were
-// read from: at most 64 KiB of header and 1 MiB of a page.
+// read from: at most 64 KiB of header and 256 KiB of a page.
 type Rules struct {
 	statements []Statement
 	incomplete bool
