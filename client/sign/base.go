@@ -105,19 +105,18 @@ func parameters(component httpsfv.Item) (key string, ofRequest bool, err error) 
 		value, _ := component.Params.Get(name)
 		switch name {
 		case "key":
-			key, _ = value.(string)
-			if key == "" {
-				return "", false, errors.New("its key is no string")
+			if key, _ = value.(string); key == "" {
+				err = errors.New("its key is no string")
 			}
 		case "req":
 			if ofRequest, _ = value.(bool); !ofRequest {
-				return "", false, errors.New("its req is not true")
+				err = errors.New("its req is not true")
 			}
 		default:
-			return "", false, fmt.Errorf("parameter %q is not known here", name)
+			err = fmt.Errorf("parameter %q is not known here", name)
 		}
 	}
-	return key, ofRequest, nil
+	return key, ofRequest, err
 }
 
 // derived returns a component that is no field (RFC 9421 §2.2).

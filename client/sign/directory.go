@@ -47,10 +47,7 @@ func Directory(signers ...*Signer) (http.Handler, error) {
 	keys := []map[string]string{}
 	for i, s := range signers {
 		x, err := s.public()
-		if err == nil {
-			err = d.publishAt(s)
-		}
-		if err != nil {
+		if err = cmp.Or(err, d.publishAt(s)); err != nil {
 			return nil, fmt.Errorf("signer %d: %w", i+1, err)
 		}
 		keys = append(keys, map[string]string{
@@ -73,7 +70,7 @@ type directory struct {
 
 // publishAt adds the host of the Agent of s to the names, if it has one.
 func (d *directory) publishAt(s *Signer) error {
-	if s.Agent == "" {
+	if s == nil || s.Agent == "" {
 		return nil
 	}
 	if err := s.misuse(); err != nil {
@@ -174,15 +171,13 @@ func ReadKeys(body []byte) (map[string]crypto.PublicKey, error) {
 
 // readKeys is ReadKeys with the test keys of RFC 9421.
 func readKeys(body []byte) (map[string]crypto.PublicKey, error) {
-	if len(body) > maxDirectory {
-		return nil, fmt.Errorf("sign: a directory of more than %d bytes", maxDirectory)
-	}
 	var set map[string]json.RawMessage // a struct would take "Keys", too
 	var list []json.RawMessage
-	if err := json.Unmarshal(body, &set); err != nil {
+	if len(body) > maxDirectory {
+		return nil, fmt.Errorf("sign: a directory of more than %d bytes", maxDirectory)
+	} else if err := json.Unmarshal(body, &set); err != nil {
 		return nil, fmt.Errorf("sign: the directory is no JSON Web Key Set: %w", err)
-	}
-	if json.Unmarshal(set["keys"], &list) != nil || list == nil {
+	} else if json.Unmarshal(set["keys"], &list) != nil || list == nil {
 		return nil, errors.New(`sign: the directory is no JSON Web Key Set: it has no list of "keys" (RFC 7517 §5)`)
 	}
 	keys := make(map[string]crypto.PublicKey)
@@ -288,8 +283,8 @@ func VerifyDirectory(u *url.URL, h http.Header, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("sign: %w", err)
 	}
-	err = checkSignatures(u, o, h, keys)
-	if err == nil {
+	asked := &message{method: http.MethodGet, scheme: u.Scheme, authority: o.HostField(), target: u.RequestURI()}
+	if err = checkSignatures(&message{header: h, request: asked}, keys); err == nil {
 		err = compareDigest(h.Values("Content-Digest"), body)
 	}
 	if err != nil && !errors.Is(err, ErrUnverified) {
@@ -298,28 +293,18 @@ func VerifyDirectory(u *url.URL, h http.Header, body []byte) error {
 	return err
 }
 
-// checkSignatures checks the signatures of a directory at u, whose origin is o. Each key has to
-// have made one.
-func checkSignatures(u *url.URL, o fetch.Origin, h http.Header, keys map[string]crypto.PublicKey) error {
-	asked := &message{method: http.MethodGet, scheme: u.Scheme, authority: o.HostField(), target: u.RequestURI()}
-	if size(h.Values("Signature-Input"), h.Values("Signature")) > maxDirectory {
+// checkSignatures checks the signatures of a directory. Each key has to have made one.
+func checkSignatures(m *message, keys map[string]crypto.PublicKey) error {
+	if size(m.header.Values("Signature-Input"), m.header.Values("Signature")) > maxDirectory {
 		return fmt.Errorf("its fields have more than %d bytes", maxDirectory)
 	}
-	inputs, err := httpsfv.UnmarshalDictionary(h.Values("Signature-Input"))
+	inputs, err := tagged(m.header.Values("Signature-Input"), directoryTag)
 	if err != nil {
-		return fmt.Errorf("Signature-Input: %w", err)
+		return err
 	}
 	unsigned := maps.Clone(keys)
-	for _, label := range inputs.Names() {
-		member, _ := inputs.Get(label)
-		input, ok := member.(httpsfv.InnerList)
-		if !ok {
-			continue
-		}
-		if t, _ := input.Params.Get("tag"); t != directoryTag {
-			continue
-		}
-		keyID, err := checkSignature(&message{header: h, request: asked}, label, input, keys)
+	for label, input := range inputs {
+		keyID, err := checkSignature(m, label, input, keys)
 		if err != nil {
 			return err
 		}
@@ -332,15 +317,18 @@ func checkSignatures(u *url.URL, o fetch.Origin, h http.Header, keys map[string]
 }
 
 // checkSignature checks one signature of a directory, and returns whose it is.
-func checkSignature(m *message, label string, input httpsfv.InnerList, keys map[string]crypto.PublicKey,
-) (keyID string, err error) {
+func checkSignature(m *message, label string, input httpsfv.InnerList, keys map[string]crypto.PublicKey) (keyID string, err error) {
 	var s Signed
 	alg, _, err := new(Verifier).times(input.Params, &s)
 	if err != nil {
 		return "", err
 	}
-	if !covers(input.Items, "@authority") || !coversWhole(input.Items, "content-digest") {
+	key, ok := keys[s.KeyID]
+	switch {
+	case !covers(input.Items, "@authority") || !coversWhole(input.Items, "content-digest"):
 		return "", errors.New("it must cover @authority and content-digest")
+	case !ok:
+		return "", fmt.Errorf("its key %q is not in the directory", s.KeyID)
 	}
 	text, err := base(m, input)
 	if err != nil {
@@ -349,10 +337,6 @@ func checkSignature(m *message, label string, input httpsfv.InnerList, keys map[
 	signature, err := bytesOf(m.header.Values("Signature"), label)
 	if err != nil {
 		return "", err
-	}
-	key, ok := keys[s.KeyID]
-	if !ok {
-		return "", fmt.Errorf("its key %q is not in the directory", s.KeyID)
 	}
 	return s.KeyID, check(key, alg, text, signature)
 }

@@ -354,6 +354,42 @@ func TestABodyCanBeReadAgain(t *testing.T) {
 	}
 }
 
+// Signatures of other implementations, made for a clock that begins with the year 2000: of http-message-signatures 1.0.6
+// in both revisions, and of web-bot-auth 0.1.3, which covers the field as a whole.
+func TestSignaturesOfOthers(t *testing.T) {
+	const keyID = "6k4Q5u5QWI31HFbmkS4k_6l-RRWkHZ_wZAii5OnCb3Y"
+	keys, err := ReadKeys([]byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"` + keyID + `","x":"VIyFkjuVzYr4FvmZiSYjHu1tM19ABA879TQ-N56M88k"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ agent, field, components, params, signature string }{
+		{"https://bot.example", `sig1="https://bot.example"`, `"@authority" "signature-agent";key="sig1" "@method"`, `;expires=946771200;keyid="` + keyID + `"`,
+			"0sRQSm7GAYBLnzva0nDHL308oizVrbtGjGHtLTZRloASuUUpv+7H23w4udlcCZNZLHwTMQLSbt3M4TR9Aj/FDQ=="},
+		{"https://bot.example/keys.json", `x="https://other.example", sig1="https://bot.example/keys.json"`, `"@authority" "signature-agent";key="sig1" "@method"`,
+			`;expires=946771200;keyid="` + keyID + `"`, "BNPxUVuEMv1nyivO8qd67wEABUKbBRHybQcaOxgqLoXJTRDf8gxbUNl9hGqQWYpaJiYMBc7JiqlaV/A96/wnAg=="},
+		{"https://bot.example", `"https://bot.example"`, `"@authority" "signature-agent"`, `;keyid="` + keyID + `";alg="ed25519";expires=946771200;` +
+			`nonce="YAjv/J9bWzVNqA21Ab12vTw5Qfe+AV+U2MxD0tZKWim3TXr0mUU+fwDL4ESkFuKokri2pA1ZzDN3egDMkMMaoQ=="`,
+			"QFBYOJI2c1z2R1ciD+WifHGhFlCyBX8QJfTLvSQTb8U2orM0e2/sC8y3fl4h4+hRbldKWQEVRedqZkY0Zi2oDw=="},
+		{"https://bot.example", `sig1="https://bot.example"`, `"@authority" "signature-agent"`, `;keyid="` + keyID + `";alg="ed25519";expires=946771200;` +
+			`nonce="j4GXtANeQJe/CTr2/eQT9jNhRqxAJ9h+B/KugTYnOYb3W7ecCtNsbSgvahSA5cEQEvpcPC2C6X4JfulJdv2InQ=="`,
+			"9weK8bgjfS2b/maFDxSwW5DGR0b7MF2sBj3lJghxeEbij2tHWK55ghtH6YskutO2LKih2xHVNMfEPZwMPLdRAw=="},
+	} {
+		at(t, 946684801, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "https://www.example.com/a?b=c", nil)
+			r.Header.Set("Signature-Agent", c.field)
+			r.Header.Set("Signature-Input", "sig1=("+c.components+");created=946684800"+c.params+`;tag="web-bot-auth"`)
+			r.Header.Set("Signature", "sig1=:"+c.signature+":")
+			if got, err := verifierOf(keys).Verify(r); err != nil || got.Agent != c.agent {
+				t.Errorf("%s: %+v, %v", c.field, got, err)
+			}
+			r.Header.Set("Signature-Agent", strings.Replace(c.field, "bot", "bad", 1))
+			if _, err := verifierOf(keys).Verify(r); !errors.Is(err, ErrInvalid) {
+				t.Errorf("%s of another agent: %v", c.field, err)
+			}
+		})
+	}
+}
+
 // What is cheap to send is cheap to refuse.
 func TestStrangersCostLittle(t *testing.T) {
 	input := httpsfv.InnerList{Params: httpsfv.NewParams()}

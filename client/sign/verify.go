@@ -142,31 +142,39 @@ func find(h http.Header) (label string, input httpsfv.InnerList, signature []byt
 	if size(inputs, signatures, h.Values("Signature-Agent")) > maxFields {
 		return "", input, nil, fmt.Errorf("its fields have more than %d bytes", maxFields)
 	}
+	ours, err := tagged(inputs, tag)
+	switch {
+	case err != nil:
+		return "", input, nil, err
+	case len(ours) == 0:
+		return "", input, nil, fmt.Errorf("%w: no signature has the tag %q", ErrUnverified, tag)
+	case len(ours) > 1: // what one reader checks, another might not use
+		return "", input, nil, fmt.Errorf("two signatures have the tag %q", tag)
+	}
+	for label, input = range ours {
+		signature, err = bytesOf(signatures, label)
+	}
+	return label, input, signature, err
+}
+
+// tagged returns the members of Signature-Input with a tag.
+func tagged(inputs []string, tag string) (map[string]httpsfv.InnerList, error) {
 	all, err := httpsfv.UnmarshalDictionary(inputs)
 	if err != nil {
-		return "", input, nil, fmt.Errorf("Signature-Input: %w", err)
+		return nil, fmt.Errorf("Signature-Input: %w", err)
 	}
+	ours := map[string]httpsfv.InnerList{}
 	for _, name := range all.Names() {
 		member, _ := all.Get(name)
 		list, ok := member.(httpsfv.InnerList)
 		if !ok {
-			return "", input, nil, fmt.Errorf("%s in Signature-Input is no list of components", name)
+			return nil, fmt.Errorf("%s in Signature-Input is no list of components", name)
 		}
-		if t, _ := list.Params.Get("tag"); t != tag {
-			continue
+		if t, _ := list.Params.Get("tag"); t == tag {
+			ours[name] = list
 		}
-		if label != "" { // what one reader checks, another might not use
-			return "", input, nil, fmt.Errorf("two signatures have the tag %q", tag)
-		}
-		label, input = name, list
 	}
-	if label == "" {
-		return "", input, nil, fmt.Errorf("%w: no signature has the tag %q", ErrUnverified, tag)
-	}
-	if signature, err = bytesOf(signatures, label); err != nil {
-		return "", input, nil, fmt.Errorf("its Signature: %w", err)
-	}
-	return label, input, signature, nil
+	return ours, nil
 }
 
 // size returns how many bytes fields have. Each line counts for one more: empty ones cost too.
@@ -183,14 +191,14 @@ func size(fields ...[]string) (n int) {
 func bytesOf(lines []string, key string) ([]byte, error) {
 	d, err := httpsfv.UnmarshalDictionary(lines)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("its Signature: %w", err)
 	}
 	member, _ := d.Get(key)
 	item, _ := member.(httpsfv.Item)
 	if b, ok := item.Value.([]byte); ok {
 		return b, nil
 	}
-	return nil, fmt.Errorf("it has no byte sequence %q", key)
+	return nil, fmt.Errorf("its Signature has no byte sequence %q", key)
 }
 
 // times checks the parameters of a signature, and copies to s what they say.
@@ -275,8 +283,11 @@ func coversWhole(components []httpsfv.Item, name string) bool {
 }
 
 // agentKey returns the member of signature-agent that is covered. The draft wants the
-// signature's own label there, but prints examples with another.
+// signature's own label there, but prints examples with another. Some signers cover the whole field.
 func agentKey(components []httpsfv.Item, label string) (key string) {
+	if coversWhole(components, "signature-agent") {
+		return label
+	}
 	for _, c := range components {
 		if k, _ := c.Params.Get("key"); c.Value == "signature-agent" && key != label {
 			key, _ = k.(string)
@@ -332,20 +343,17 @@ func check(key crypto.PublicKey, alg, text string, signature []byte) error {
 
 // checkDigest compares the Content-Digest of r with its body, which can be read again.
 func checkDigest(r *http.Request) error {
-	var body []byte
-	if r.Body != nil {
-		var err error
-		body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-		r.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
-		if err != nil {
-			return fmt.Errorf("Content-Digest: %w", err)
-		}
-		if len(body) > maxBody {
-			return fmt.Errorf("Content-Digest: the body has more than %d bytes", maxBody)
-		}
+	rest := cmp.Or(r.Body, io.ReadCloser(http.NoBody))
+	body, err := io.ReadAll(io.LimitReader(rest, maxBody+1))
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), rest), rest}
+	switch {
+	case err != nil:
+		return fmt.Errorf("Content-Digest: %w", err)
+	case len(body) > maxBody:
+		return fmt.Errorf("Content-Digest: the body has more than %d bytes", maxBody)
 	}
 	return compareDigest(r.Header.Values("Content-Digest"), body)
 }
@@ -358,16 +366,14 @@ func compareDigest(lines []string, body []byte) error {
 	}
 	known := false
 	for name, alg := range map[string]crypto.Hash{"sha-256": crypto.SHA256, "sha-512": crypto.SHA512} {
-		member, has := d.Get(name)
-		if !has {
-			continue // and costs nothing
-		}
-		known = true
-		sum := alg.New()
-		sum.Write(body)
-		item, _ := member.(httpsfv.Item)
-		if want, _ := item.Value.([]byte); !bytes.Equal(want, sum.Sum(nil)) {
-			return errors.New("the body is not that of its Content-Digest")
+		if member, has := d.Get(name); has {
+			known = true
+			sum := alg.New()
+			sum.Write(body)
+			item, _ := member.(httpsfv.Item)
+			if want, _ := item.Value.([]byte); !bytes.Equal(want, sum.Sum(nil)) {
+				return errors.New("the body is not that of its Content-Digest")
+			}
 		}
 	}
 	if !known {
