@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"io"
 	"strings"
 
@@ -45,13 +46,14 @@ type Reader struct {
 	// is called.
 	Meta func(name, content string, offset int64)
 
-	text   []byte // that is kept
-	told   int64  // Meta has been called for elements before this offset
-	found  Rules  // in the text, once that is complete and not kept any more
-	whole  bool   // it is
-	behind seeker // of what follows the text
-	later  bool   // a meta element seems to
-	ended  bool   // the page has been read to the end
+	started, passing bool   // it is no HTML
+	text             []byte // that is kept
+	told             int64  // Meta has been called for elements before this offset
+	found            Rules  // in the text, once that is complete and not kept any more
+	whole            bool   // it is
+	behind           seeker // of what follows the text
+	later            bool   // a meta element seems to
+	ended            bool   // the page has been read to the end
 }
 
 // Read reads from Body.
@@ -60,7 +62,10 @@ func (r *Reader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := r.Body.Read(p)
-	if isHTML(r.ContentType) {
+	if !r.started {
+		r.started, r.passing = true, !isHTML(r.ContentType)
+	}
+	if !r.passing {
 		r.look(p[:n], err)
 	}
 	return n, err
@@ -108,21 +113,28 @@ type seeker int
 
 func (s *seeker) finds(p []byte) bool {
 	const start = "<meta"
-	for _, c := range p {
+	for int(*s) < len(start) {
+		if *s == 0 { // which is nearly always
+			at := bytes.IndexByte(p, '<')
+			if at < 0 {
+				return false
+			}
+			p = p[at:]
+		}
 		switch {
-		case ascii.Lower(c) == start[*s]:
+		case len(p) == 0:
+			return false
+		case ascii.Lower(p[0]) == start[*s]:
 			*s++
-		case c == '<':
+		case p[0] == '<':
 			*s = 1
 		default:
 			*s = 0
 		}
-		if int(*s) == len(start) {
-			*s = 0
-			return true
-		}
+		p = p[1:]
 	}
-	return false
+	*s = 0
+	return true
 }
 
 // ParseHTML returns the statements of the meta elements of a page, as a [Reader]
