@@ -53,8 +53,7 @@ func (a Answer) Findings() []Finding {
 	// What a page is called, and where it came from, is no second mistake.
 	if !f.HTML {
 		if last != asked && path.Base(last.Path) != "robots.txt" {
-			r.Whole("RT008",
-				"the answer comes from %s after a redirect, which is not a robots.txt file", chars.Quote(last.String()))
+			r.Whole("RT008", "the answer comes from %s after a redirect, which is not a robots.txt file", last.String())
 		}
 		a.contentType(&r)
 		if a.Truncated {
@@ -102,12 +101,11 @@ func (a Answer) status(r *report.Report) {
 		r.Whole("RT414", "no answer came, and crawlers then take the whole site for closed (RFC 9309 §2.3.1.4)")
 	// Google counts 429 with the server errors, RFC 9309 with the other 4xx.
 	case code == 429:
-		r.Whole("RT414", "status 429 closes the whole site for Google and opens it by RFC 9309 §2.3.1.3%s", a.retry())
+		r.Whole("RT414", "status 429 closes the whole site for Google and opens it by RFC 9309 §2.3.1.3%v", a.retry())
 	case code >= 400 && code < 500:
 		r.Whole("RT414", "status %d opens the whole site, as if there were no file (RFC 9309 §2.3.1.3)", code)
 	case code >= 500 && code < 600:
-		r.Whole("RT414",
-			"status %d closes the whole site for RFC 9309 and Google, and opens it for Yandex%s", code, a.retry())
+		r.Whole("RT414", "status %d closes the whole site for RFC 9309 and Google, and opens it for Yandex%v", code, a.retry())
 	case code == 301, code == 302, code == 303, code == 307, code == 308:
 		r.Whole("RT414", "status %d leads to no file, and crawlers then take the whole site for open", code)
 	default: // package fetch reads it so
@@ -128,8 +126,8 @@ func (a Answer) retry() string {
 // among the fetches that failed.
 func (a Answer) redirects(r *report.Report, asked *url.URL) *url.URL {
 	if n := len(a.Redirects); n > maxRedirects {
-		r.Whole("RT415", "%s lead to the answer, and crawlers need not follow more than %d (RFC 9309 §2.3.1.2)",
-			chars.Count(n, "redirect"), maxRedirects)
+		r.Whole("RT415", "%v lead to the answer, and crawlers need not follow more than %d (RFC 9309 §2.3.1.2)", chars.Count(n,
+			"redirect"), maxRedirects)
 	}
 	seen := map[string]bool{asked.String(): true}
 	at := asked
@@ -137,24 +135,23 @@ func (a Answer) redirects(r *report.Report, asked *url.URL) *url.URL {
 	for _, to := range a.Redirects {
 		next, err := at.Parse(to)
 		if err != nil {
-			r.Whole("RT415", "the redirect to %s leads nowhere", chars.Quote(to))
+			r.Whole("RT415", "the redirect to %s leads nowhere", to)
 			break
 		}
 		// At most one of these for each hop, and a change of host only once: further
 		// hops on the other host are its own affair.
 		switch {
 		case seen[next.String()]:
-			r.Whole("RT415", "the redirects come back to %s", chars.Quote(next.String()))
+			r.Whole("RT415", "the redirects come back to %s", next.String())
 		case !strings.EqualFold(next.Hostname(), at.Hostname()) && !crossed:
 			crossed = true
 			r.Whole("RT415",
 				"the file is redirected to another host, %s: its rules still bind %s, and not every crawler follows",
-				chars.Quote(next.Host), chars.Quote(asked.Host))
+				next.Host, asked.Host)
 		case at.Scheme == "https" && next.Scheme == "http":
 			r.Whole("RT415", "the file is redirected from https to http, where any host on the way can change it")
 		case at.Scheme == "http" && next.Scheme == "https" && asked.Hostname() == next.Hostname():
-			r.Whole("RT415",
-				"http has no file of its own, only a redirect to https: crawlers that do not follow find none")
+			r.Whole("RT415", "http has no file of its own, only a redirect to https: crawlers that do not follow find none")
 		}
 		seen[next.String()] = true
 		at = next
@@ -172,9 +169,9 @@ func (a Answer) contentType(r *report.Report) {
 	case a.ContentType == "":
 		r.Whole("RT014", "the answer has no content type")
 	case err != nil || mediaType != "text/plain":
-		r.Whole("RT014", "the answer's content type is %s, not text/plain", chars.Quote(a.ContentType))
+		r.Whole("RT014", "the answer's content type is %s, not text/plain", a.ContentType)
 	case charset != "" && charset != "utf-8" && charset != "us-ascii":
-		r.Whole("RT014", "the answer's character set is %s, not UTF-8", chars.Quote(params["charset"]))
+		r.Whole("RT014", "the answer's character set is %s, not UTF-8", params["charset"])
 	}
 }
 
@@ -191,8 +188,8 @@ func judgeName(r *report.Report, name string) {
 	switch {
 	case base == "robots.txt":
 	case strings.EqualFold(base, "robots.txt"):
-		r.Whole("RT001", "the file is named %s, and names are case-sensitive (RFC 9309 §2.3)", chars.Quote(base))
+		r.Whole("RT001", "the file is named %s, and names are case-sensitive (RFC 9309 §2.3)", base)
 	case strings.EqualFold(base, "robot.txt"):
-		r.Whole("RT002", "the file is named %s, which no crawler asks for (RFC 9309 §2.3)", chars.Quote(base))
+		r.Whole("RT002", "the file is named %s, which no crawler asks for (RFC 9309 §2.3)", base)
 	}
 }

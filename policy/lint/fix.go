@@ -33,7 +33,7 @@ func fix(data []byte, u *url.URL, accept func(Finding) bool) (fixed []byte, appl
 	first := func(line int) int { return line } // line of the first text
 	for range maxRounds {
 		doc := model.Read(data)
-		edits, found := mend(doc, candidates(doc, findings(checks.Candidates(doc, u)), accept))
+		edits, found := mend(doc, findings(checks.Candidates(doc, u)), accept)
 		if len(edits) == 0 {
 			break
 		}
@@ -47,63 +47,41 @@ func fix(data []byte, u *url.URL, accept func(Finding) bool) (fixed []byte, appl
 	return data, applied
 }
 
-// candidate is a finding and how to follow it.
-type candidate struct {
-	Finding
-	same.Edit
-}
-
-// candidates returns the findings that are accepted if they change nothing.
-func candidates(doc *model.File, found []Finding, accept func(Finding) bool) (all []candidate) {
+// mend chooses what to apply in one round: replacements that are accepted and together change nothing. Tried together
+// are those of one rule, and of one place among several in a line.
+func mend(doc *model.File, found []Finding, accept func(Finding) bool) (edits []same.Edit, applied []Finding) {
 	lines := map[int]*model.Line{}
 	for _, l := range doc.Lines {
 		lines[l.Number] = l
 	}
+	type place struct {
+		id   string
+		line *model.Line
+		nth  int
+	}
+	at := map[place]int{} // how many a line has of a rule, and which part has the nth ones
+	var parts [][]same.Edit
+	ask := map[same.Edit]Finding{} // two findings may ask for the same
 	for _, f := range found {
-		if l := lines[f.Line]; l != nil && f.Replacement != l.Text && (accept == nil || accept(f)) {
-			all = append(all, candidate{f, same.Edit{Line: l, Text: f.Replacement}})
+		l := lines[f.Line]
+		e := same.Edit{Line: l, Text: f.Replacement}
+		if _, asked := ask[e]; asked || l == nil || f.Replacement == l.Text || accept != nil && !accept(f) {
+			continue
 		}
-	}
-	return all
-}
-
-// mend chooses what to apply in one round: what together changes nothing. A line has one replacement in a round.
-func mend(doc *model.File, all []candidate) (edits []same.Edit, applied []Finding) {
-	edits = same.New(doc, same.Fixes).Keep(byRule(all)...)
-	kept := map[same.Edit]bool{}
-	for _, e := range edits {
-		kept[e] = true
-	}
-	for _, c := range all {
-		if kept[c.Edit] {
-			kept[c.Edit] = false // two findings may ask for the same
-			applied = append(applied, c.Finding)
-		}
-	}
-	return edits, applied
-}
-
-// byRule returns the edits in parts that are tried together: those of one rule.
-func byRule(all []candidate) (parts [][]same.Edit) {
-	type kind struct {
-		id  string
-		nth int // of the rule in its line
-	}
-	at := map[kind]int{} // in parts
-	for i, c := range all {
-		k := kind{id: c.ID}
-		for ; i > 0 && all[i-1].Edit.Line == c.Edit.Line; i-- {
-			if all[i-1].ID == c.ID {
-				k.nth++
-			}
-		}
-		if _, ok := at[k]; !ok {
-			at[k] = len(parts)
+		ask[e] = f
+		at[place{f.ID, l, 0}]++
+		part := place{id: f.ID, nth: at[place{f.ID, l, 0}]}
+		if _, ok := at[part]; !ok {
+			at[part] = len(parts)
 			parts = append(parts, nil)
 		}
-		parts[at[k]] = append(parts[at[k]], c.Edit)
+		parts[at[part]] = append(parts[at[part]], e)
 	}
-	return parts
+	edits = same.New(doc, same.Fixes).Keep(parts...)
+	for _, e := range edits {
+		applied = append(applied, ask[e])
+	}
+	return edits, applied
 }
 
 // origin returns for a line of the edited file which line it was before, by way of what

@@ -10,21 +10,22 @@ import (
 // always there; what does not apply is null. A file without findings has an empty array.
 //
 // An object has name, url (null for a file on disk) and findings. A finding has id, name,
-// severity, line, column, message, engines, suggestion, replacement and more, as the fields
+// severity, line, column, message, engines, suggestion, replacement, example and more, as the fields
 // of Finding.
 func WriteJSON(w io.Writer, reports ...Report) error {
 	e := newEncoder(w)
 	for _, r := range reports {
-		o := jsonReport{Name: r.Name, Findings: []jsonFinding{}}
+		o := struct {
+			Name     string        `json:"name"`
+			URL      *string       `json:"url"`
+			Findings []jsonFinding `json:"findings"`
+		}{Name: r.Name, Findings: []jsonFinding{}}
 		if strings.Contains(r.Name, "://") {
 			o.URL = &r.Name
 		}
 		for _, f := range r.Findings {
-			o.Findings = append(o.Findings, jsonFinding{
-				ID: f.ID, Name: f.Name, Severity: f.Severity, Line: known(f.Line), Column: known(f.Column),
-				Message: f.Message, Engines: f.Engines, Suggestion: f.Suggestion,
-				Replacement: known(f.Replacement), Example: known(f.Example), More: known(f.More),
-			})
+			o.Findings = append(o.Findings, jsonFinding{f.ID, f.Name, f.Severity, known(f.Line), known(f.Column), f.Message,
+				f.Engines, f.Suggestion, known(f.Replacement), known(f.Example), known(f.More)})
 		}
 		if err := e.Encode(o); err != nil {
 			return err
@@ -37,12 +38,6 @@ func newEncoder(w io.Writer) *json.Encoder {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e
-}
-
-type jsonReport struct {
-	Name     string        `json:"name"`
-	URL      *string       `json:"url"`
-	Findings []jsonFinding `json:"findings"`
 }
 
 type jsonFinding struct {
@@ -74,22 +69,19 @@ func known[T comparable](v T) *T {
 func WriteRulesJSON(w io.Writer, rules ...Rule) error {
 	e := newEncoder(w)
 	for _, r := range rules {
-		o := jsonRule{r.ID, r.Name, r.Severity, r.Engines, r.Summary, r.Advice, r.Example, r.URL(), known(r.Unchecked)}
-		if err := e.Encode(o); err != nil {
+		if err := e.Encode(struct {
+			ID        string   `json:"id"`
+			Name      string   `json:"name"`
+			Severity  Severity `json:"severity"`
+			Engines   Engines  `json:"engines"`
+			Summary   string   `json:"summary"`
+			Advice    string   `json:"advice"`
+			Example   string   `json:"example"`
+			URL       string   `json:"help_url"`
+			Unchecked *string  `json:"unchecked"`
+		}{r.ID, r.Name, r.Severity, r.Engines, r.Summary, r.Advice, r.Example, r.URL(), known(r.Unchecked)}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-type jsonRule struct {
-	ID        string   `json:"id"`
-	Name      string   `json:"name"`
-	Severity  Severity `json:"severity"`
-	Engines   Engines  `json:"engines"`
-	Summary   string   `json:"summary"`
-	Advice    string   `json:"advice"`
-	Example   string   `json:"example"`
-	URL       string   `json:"help_url"`
-	Unchecked *string  `json:"unchecked"`
 }

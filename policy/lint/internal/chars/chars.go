@@ -2,6 +2,8 @@
 package chars
 
 import (
+	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -13,9 +15,27 @@ const Blanks = " \t\v\f"
 
 const maxQuote = 80 // bytes of the file in a message
 
-// Quote is text from the file that prints cut, escaped and in quotation marks. As a type
-// instead of a function it costs nothing for findings that are not kept.
+// Sprintf is fmt.Sprintf, but for strings: %s quotes them, as text of a file, and %v does not.
+func Sprintf(format string, args ...any) string {
+	for i, a := range args {
+		if text, ok := a.(string); ok {
+			args[i] = Quote(text)
+		}
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+// Quote is text from the file that prints cut, escaped and in quotation marks.
 type Quote string
+
+// Format writes the text as it is, or with %s as String does.
+func (q Quote) Format(w fmt.State, verb rune) {
+	text := string(q)
+	if verb == 's' {
+		text = q.String()
+	}
+	io.WriteString(w, text)
+}
 
 func (q Quote) String() string {
 	if len(q) <= maxQuote {

@@ -6,7 +6,6 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
-	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
 )
 
 // agentChecks checks user-agent lines and how they form groups.
@@ -14,15 +13,14 @@ func (f *checker) agentChecks() {
 	for _, l := range f.Loose { // §2.2.2: rules outside a group are ignored; Yandex calls them an error
 		// One line is missing, however many rules lack it. A rule that names a crawler is RT003.
 		if l.Rule() && model.KnownAgent(l.Value) == "" {
-			f.once("RT201", l, l.FieldAt(), "User-agent: *\n"+l.With(l.Value),
-				"no user-agent line stands above this rule, so it binds no crawler")
+			f.once("RT201", l, l.FieldAt(), "User-agent: *\n"+l.With(l.Value), "no user-agent line stands above this rule, so it binds no crawler")
 		}
 	}
-	for _, g := range f.Groups {
+	for i, g := range f.Groups {
 		for _, a := range g.Agents {
 			f.agent(a)
 		}
-		f.shape(g, g == f.Groups[len(f.Groups)-1])
+		f.shape(g, i == len(f.Groups)-1)
 	}
 	f.repeated()
 	f.lostStarRules()
@@ -35,78 +33,64 @@ func (f *checker) agentChecks() {
 // look for a substring, others compare the whole value.
 func (f *checker) agent(l *model.Line) {
 	name := model.AgentName(l)
-	written := l.Value[:min(len(name), len(l.Value))]
 	switch {
 	case l.Value == "":
 		f.add("RT005", l, l.ValueAt, "User-agent: *", "the user-agent line names no crawler")
-		return
 	case l.Value[0] == '/':
-		f.add("RT003", l, l.ValueAt, "",
-			"%s is a path, not a crawler's name", chars.Quote(l.Value))
-		return
-	case name == "*":
-		if l.Value != "*" { // Google takes "* foo" for "*" and "*foo" for no crawler
-			f.add("RT207", l, l.ValueAt, "User-agent: *",
-				"what follows the * in %s is ignored by some readers, and by others the line", chars.Quote(l.Value))
-		}
-		return
+		f.add("RT003", l, l.ValueAt, "", "%s is a path, not a crawler's name", l.Value)
+	case name != "*":
+		f.token(l, name, l.Value[:min(len(name), len(l.Value))])
+	case l.Value != "*": // Google takes "* foo" for "*" and "*foo" for no crawler
+		f.add("RT207", l, l.ValueAt, "User-agent: *", "what follows the * in %s is ignored by some readers, and by others the line", l.Value)
 	}
-	f.token(l, name, written)
 }
 
 // token checks the name of a crawler as it is written in l.
 func (f *checker) token(l *model.Line, name, written string) {
 	// The first slip says it all: what follows "Mozilla/5.0 (" is part of the version, and
 	// somewhere in it is the name.
-	token := ""
-	if written != "" && !strings.ContainsAny(l.Value, chars.Blanks) && !strings.Contains(l.Value, "://") {
-		token = l.With(written)
-	}
-	if i := strings.IndexAny(l.Value, " \t,;/"); i >= 0 && l.Value[i] == '/' && model.IsHeader(l.Value) {
-		f.once("RT206", l, l.ValueAt+i, "",
-			"%s is a User-Agent header: most readers look for the product token %s in it, which may be another's",
-			chars.Quote(l.Value), chars.Quote(written))
-	} else if i >= 0 && l.Value[i] == '/' {
-		f.add("RT206", l, l.ValueAt+i, token,
-			"%s is more than the product token %s", chars.Quote(l.Value), chars.Quote(written))
-	} else if i >= 0 {
-		f.add("RT207", l, l.ValueAt+i, eachAgent(l),
-			"%s is not one product token: Google reads only the first word", chars.Quote(l.Value))
+	switch i := strings.IndexAny(l.Value, " \t,;/"); {
+	case i < 0:
+	case l.Value[i] != '/':
+		f.add("RT207", l, l.ValueAt+i, eachAgent(l), "%s is not one product token: Google reads only the first word", l.Value)
 		return
+	case model.IsHeader(l.Value):
+		f.once("RT206", l, l.ValueAt+i, "",
+			"%s is a User-Agent header: most readers look for the product token %s in it, which may be another's", l.Value, written)
+	default:
+		token := ""
+		if written != "" && !strings.ContainsAny(l.Value, chars.Blanks) && !strings.Contains(l.Value, "://") {
+			token = l.With(written)
+		}
+		f.add("RT206", l, l.ValueAt+i, token, "%s is more than the product token %s", l.Value, written)
 	}
 	if i := strings.IndexByte(l.Value, '*'); i >= 0 {
 		replacement := ""
 		if bare := strings.ReplaceAll(l.Value, "*", ""); policy.ProductToken(bare) != "" {
 			replacement = l.With(bare)
 		}
-		f.add("RT209", l, l.ValueAt+i, replacement,
-			"a * beside other characters in %s is no wildcard", chars.Quote(l.Value))
+		f.add("RT209", l, l.ValueAt+i, replacement, "a * beside other characters in %s is no wildcard", l.Value)
 	}
 	// Of the name itself only: versions are RT206. One real file in ten has such a
 	// name, MJ12bot above all.
 	if i := strings.IndexAny(written, "0123456789"); i >= 0 {
-		f.once("RT208", l, l.ValueAt+i, "",
-			"the product token %s has a digit, at which Google cuts it", chars.Quote(written))
+		f.once("RT208", l, l.ValueAt+i, "", "the product token %s has a digit, at which Google cuts it", written)
 	}
 	if use := model.Retired(name); use != "" {
-		f.once("RT211", l, l.ValueAt, "", "%s is no longer used: %s", chars.Quote(written), use)
+		f.once("RT211", l, l.ValueAt, "", "%s is no longer used: %v", written, use)
 	}
 }
 
 // eachAgent returns a user-agent line for each part of a list, "" if l is none. The first
 // word of a name with blanks is another crawler's name, or the beginning of many.
 func eachAgent(l *model.Line) string {
-	var b strings.Builder
-	for part := range strings.FieldsFuncSeq(l.Value, func(r rune) bool { return r == ',' || r == ';' }) {
-		part = strings.Trim(part, chars.Blanks)
-		if strings.ContainsAny(part, chars.Blanks) {
+	parts := strings.FieldsFunc(l.Value, func(r rune) bool { return r == ',' || r == ';' })
+	for i, part := range parts {
+		if parts[i] = strings.Trim(part, chars.Blanks); strings.ContainsAny(parts[i], chars.Blanks) {
 			return ""
 		}
-		if part != "" && b.Len() <= report.MaxReplacement+1 {
-			b.WriteString("\n" + l.With(part))
-		}
 	}
-	return strings.TrimPrefix(b.String(), "\n")
+	return eachLine(l, parts)
 }
 
 // shape checks how the lines of a group lie: blank lines inside it (RT203), other
@@ -121,29 +105,25 @@ func (f *checker) shape(g *model.Group, last bool) {
 		if strings.Contains(a.Value, ":") {
 			replacement = "" // the rule may be there, in the same line
 		}
-		f.add("RT012", a, -1, replacement,
-			"the group of %s has no allow or disallow line, so it allows everything", chars.Quote(g.Agents[0].Value))
+		f.add("RT012", a, -1, replacement, "the group of %s has no allow or disallow line, so it allows everything", g.Agents[0].Value)
 	}
-	record := 0 // the first of g.records that may lie after the current agent
-	for i := 1; i < len(g.Agents); i++ {
-		before, a := g.Agents[i-1], g.Agents[i]
-		for record < len(g.Records) && g.Records[record].Number < before.Number {
-			record++
+	records := g.Records
+	for i, a := range g.Agents[1:] {
+		before := g.Agents[i]
+		for len(records) > 0 && records[0].Number < before.Number {
+			records = records[1:]
 		}
-		first := record
-		for record < len(g.Records) && g.Records[record].Number < a.Number {
-			record++
-		}
-		if first < record {
-			f.fused(before, g.Records[first:record], a)
-			continue
+		between := 0
+		for between < len(records) && records[between].Number < a.Number {
+			between++
 		}
 		// Lines that stand together share a group on purpose; a blank line shows
 		// that two groups were meant.
-		if a.AfterBlank {
+		if between > 0 {
+			f.fused(before, records[:between], a)
+		} else if a.AfterBlank {
 			f.add("RT012", before, -1, "",
-				"%s has no rule before the blank line: it shares the group of %s, but for Yandex its group is empty",
-				chars.Quote(before.Value), chars.Quote(a.Value))
+				"%s has no rule before the blank line: it shares the group of %s, but for Yandex its group is empty", before.Value, a.Value)
 		}
 	}
 	f.blankLines(g)
@@ -156,13 +136,12 @@ func (f *checker) shape(g *model.Group, last bool) {
 func (f *checker) fused(before *model.Line, between []*model.Line, a *model.Line) {
 	preferences := ""
 	for _, r := range between {
-		if strings.EqualFold(r.Field, "Content-Usage") { // as package usage reads it
+		if r.Kind == model.ContentUsage { // as package usage reads it
 			preferences = "; what Content-Usage permits is for the names directly above it alone, what it refuses may bind both"
 		}
 	}
-	f.add("RT202", a, -1, "",
-		"%s in line %d has no rule of its own: it shares the group of %s, since %s in line %d does not end a group%s",
-		chars.Quote(before.Value), before.Number, chars.Quote(a.Value), chars.Quote(between[0].Field), between[0].Number, preferences)
+	f.add("RT202", a, -1, "", "%s in line %d has no rule of its own: it shares the group of %s, since %s in line %d does not end a group%v",
+		before.Value, before.Number, a.Value, between[0].Field, between[0].Number, preferences)
 }
 
 // blankLines reports the first blank line between the user-agent lines and the
@@ -177,8 +156,7 @@ func (f *checker) blankLines(g *model.Group) {
 		switch {
 		case i == 0 && r.AfterBlank:
 			f.add("RT203", r, -1, "",
-				"a blank line stands between User-agent: %s and its first rule: for Yandex the group ends there, empty",
-				chars.Quote(agent.Value))
+				"a blank line stands between User-agent: %s and its first rule: for Yandex the group ends there, empty", agent.Value)
 		case r.AfterBlank:
 			if gaps++; inside == nil {
 				inside = r
@@ -186,9 +164,8 @@ func (f *checker) blankLines(g *model.Group) {
 		}
 	}
 	if inside != nil {
-		f.add("RT203", inside, -1, "",
-			"a blank line ends the group of %s here for Yandex, and the rules below bind no crawler (%s in this group)",
-			chars.Quote(agent.Value), chars.Count(gaps, "blank line"))
+		f.add("RT203", inside, -1, "", "a blank line ends the group of %s here for Yandex, and the rules below bind no crawler (%v in this group)",
+			agent.Value, chars.Count(gaps, "blank line"))
 	}
 }
 
@@ -200,24 +177,18 @@ func (f *checker) repeated() {
 	for _, g := range f.Groups {
 		for _, a := range g.Agents {
 			name := model.AgentName(a)
-			if model.IsHeader(a.Value) {
-				continue // begins as those of other crawlers do
-			}
-			was, ok := first[name]
+			was := first[name]
 			switch {
-			case name == "":
-			case !ok:
+			case name == "", model.IsHeader(a.Value): // which begins as those of other crawlers do
+			case was == nil:
 				first[name] = a
 			case was.Group == g: // twice in one group does no harm
 			case name == "*":
-				f.once("RT204", a, -1, "",
-					"line %d begins another group for *: most readers merge them, Yandex calls it an error, "+
-						"and old ones never come to these rules", was.Number)
+				f.once("RT204", a, -1, "", "line %d begins another group for *: most readers merge them, Yandex calls it an error, "+
+					"and old ones never come to these rules", was.Number)
 			default:
-				f.once("RT205", a, -1, "",
-					"another group for %s begins at line %d: most readers merge them, "+
-						"old ones never come to these rules",
-					chars.Quote(a.Value[:min(len(name), len(a.Value))]), was.Number)
+				f.once("RT205", a, -1, "", "another group for %s begins at line %d: most readers merge them, "+
+					"old ones never come to these rules", a.Value[:min(len(name), len(a.Value))], was.Number)
 			}
 		}
 	}

@@ -14,8 +14,8 @@ func (f *checker) closings(g *model.Group) {
 	// Often left over from the days before the site was public.
 	if rule, exceptions := model.Closing(g.Rules); rule != nil && g.Star != nil {
 		if exceptions > 0 {
-			f.add("RT401", rule, rule.ValueAt, "",
-				"everything but the %s of this group is disallowed for *", chars.Count(exceptions, "exception"))
+			f.add("RT401", rule, rule.ValueAt,
+				"", "everything but the %v of this group is disallowed for *", chars.Count(exceptions, "exception"))
 		} else if !f.Welcomes() { // else the site names whom it lets in
 			f.add("RT401", rule, rule.ValueAt, "", "everything is disallowed for *")
 		}
@@ -27,15 +27,12 @@ func (f *checker) closings(g *model.Group) {
 		// Google asks that style sheets and scripts be open: it judges pages as a
 		// browser shows them.
 		if g.Search != nil && f.closesAssets(g, r) {
-			f.once("RT402", r, r.ValueAt, "",
-				"%s closes style sheets or scripts to %s, which needs them to render pages",
-				chars.Quote(r.Value), chars.Quote(g.Search.Value))
+			f.once("RT402", r, r.ValueAt,
+				"", "%s closes style sheets or scripts to %s, which needs them to render pages", r.Value, g.Search.Value)
 		}
 		// RFC 9309 §3: these rules are no access control, and anyone can read them.
 		if word := sensitive(r.Value); word != "" && !f.common(r.Value) {
-			f.once("RT403", r, r.ValueAt, "",
-				"%s tells every reader of this file where to find something %s",
-				chars.Quote(r.Value), chars.Quote(word))
+			f.once("RT403", r, r.ValueAt, "", "%s tells every reader of this file where to find something %s", r.Value, word)
 		}
 	}
 }

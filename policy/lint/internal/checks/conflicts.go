@@ -72,8 +72,7 @@ func (f *checker) equals(entries []entry) []entry {
 func (f *checker) equal(same, kept []entry) []entry {
 	var best [2]*model.Line // disallow, allow
 	for _, e := range same {
-		b := &best[kindIndex(e.Line)]
-		if *b == nil || len(e.Value) > len((*b).Value) {
+		if b := &best[kindIndex(e.Line)]; *b == nil || len(e.Value) > len((*b).Value) {
 			*b = e.Line
 		}
 	}
@@ -84,19 +83,15 @@ func (f *checker) equal(same, kept []entry) []entry {
 			f.superfluous("RT310", e.Line, "line %d is the same rule", mine.Number)
 			continue
 		case e.Line != mine: // "/fish" beside "/fish*"
-			f.superfluous("RT311", e.Line,
-				"%s in line %d matches the same paths", chars.Quote(mine.Value), mine.Number)
+			f.superfluous("RT311", e.Line, "%s in line %d matches the same paths", mine.Value, mine.Number)
 			continue
 		case other == nil:
 		case len(other.Value) > len(e.Value): // wildcards at the end count as octets: "/fish*" beats "/fish"
 			e.loses = true
-			f.superfluous("RT015", e.Line,
-				"%s can never win: %s in line %d matches the same paths and is longer",
-				chars.Quote(e.Value), chars.Quote(other.Text), other.Number)
+			f.superfluous("RT015", e.Line, "%s can never win: %s in line %d matches the same paths and is longer", e.Value, other.Text, other.Number)
 		case len(other.Value) == len(e.Value) && e.Kind == model.Disallow: // "allow" should win (§2.2.2)
 			e.loses = true
-			f.superfluous("RT015", e.Line,
-				"%s can never win: line %d allows the same, and allow wins a tie", chars.Quote(e.Value), other.Number)
+			f.superfluous("RT015", e.Line, "%s can never win: line %d allows the same, and allow wins a tie", e.Value, other.Number)
 		}
 		kept = append(kept, e)
 	}
@@ -120,11 +115,10 @@ type cover struct {
 }
 
 // covered walks the sorted rules and keeps on a stack those that cover the one at
-// hand, as a walk through a tree does. It reports what is shadowed (RT311) and what
-// depends on the order (RT312). Each rule is pushed and popped once, so that 40,000
+// hand, as a walk through a tree does. It reports what is shadowed (RT311), if no rule of the other kind
+// needs it, and what depends on the order (RT312). Each rule is pushed and popped once, so that 40,000
 // rules are no more than a sort.
 func (f *checker) covered(entries []entry) {
-	lengths := lengthsOf(entries)
 	hidden := hidings{}
 	var path []cover
 	for i := range entries {
@@ -136,9 +130,8 @@ func (f *checker) covered(entries []entry) {
 		if len(path) > 0 {
 			at = path[len(path)-1]
 			top := at.winner
-			if top.Kind == e.Kind && !e.loses && top.core != e.core && !lengths.rival(e, len(top.Value)) {
-				f.superfluous("RT311", e.Line,
-					"%s in line %d already covers %s", chars.Quote(top.Value), top.Number, chars.Quote(e.Value))
+			if top.Kind == e.Kind && !e.loses && top.core != e.core {
+				f.superfluous("RT311", e.Line, "%s in line %d already covers %s", top.Value, top.Number, e.Value)
 			}
 			hidden.note(e, at.earliest)
 		}
@@ -180,57 +173,14 @@ func (f *checker) hidden(hidings hidings) {
 	byNumber := func(a, b *model.Line) int { return cmp.Compare(a.Number, b.Number) }
 	for _, hider := range slices.SortedFunc(maps.Keys(hidings), byNumber) {
 		hidden := hidings[hider]
-		first := slices.MinFunc(hidden, byNumber)
-		if len(hidden) == 1 {
+		if first := slices.MinFunc(hidden, byNumber); len(hidden) == 1 {
 			f.once("RT312", first, first.ValueAt, "",
-				"readers that take the first match stop at %s in line %d and never come to this rule: put it first",
-				chars.Quote(hider.Text), hider.Number)
-			continue
-		}
-		f.once("RT312", hider, hider.ValueAt, "",
-			"readers that take the first match stop here and never come to %s below, such as line %d",
-			chars.Count(len(hidden), "rule"), first.Number)
-	}
-}
-
-// spelt tells a pattern that may match what another one matches only if both are spelt
-// alike: no wildcards, and no escapes, which are one with what they stand for to some
-// readers (RFC 9309 §2.2.2) and not to others.
-func (e *entry) spelt() bool { return e.literal() && !strings.Contains(e.Value, "%") }
-
-// lengths are the sorted lengths of the patterns of each kind: of those with
-// wildcards or escapes, and of all.
-type lengths struct{ other, all [2][]int }
-
-func lengthsOf(entries []entry) *lengths {
-	var n lengths
-	for _, e := range entries {
-		k := kindIndex(e.Line)
-		n.all[k] = append(n.all[k], len(e.Value))
-		if !e.spelt() {
-			n.other[k] = append(n.other[k], len(e.Value))
+				"readers that take the first match stop at %s in line %d and never come to this rule: put it first", hider.Text, hider.Number)
+		} else {
+			f.once("RT312", hider, hider.ValueAt, "",
+				"readers that take the first match stop here and never come to %v below, such as line %d", chars.Count(len(hidden), "rule"), first.Number)
 		}
 	}
-	for k := range 2 {
-		slices.Sort(n.all[k])
-		slices.Sort(n.other[k])
-	}
-	return &n
-}
-
-// rival tells whether a rule of the other kind may be as long as top, which covers
-// e, or longer, and yet no longer than e. It may match some of what e matches, and
-// then it loses to e and wins over top: both are needed. If neither has wildcards or
-// escapes it need not be looked for: it would begin as e does, and lie between top and
-// e on the stack.
-func (n *lengths) rival(e *entry, top int) bool {
-	sorted := n.all
-	if e.spelt() {
-		sorted = n.other
-	}
-	others := sorted[1-kindIndex(e.Line)]
-	i, _ := slices.BinarySearch(others, top)
-	return i < len(others) && others[i] <= len(e.Value)
 }
 
 // surprises reports directories without their slash, where an exception from the rule shows
@@ -248,7 +198,7 @@ func (f *checker) surprises(entries []entry) {
 		if below := exceptionIn(entries, dir); below != nil {
 			f.add("RT314", e.Line, e.ValueAt, "",
 				"%s, a directory as line %d shows, also matches what merely begins alike, such as %s",
-				chars.Quote(e.Value), below.Number, chars.Quote(e.core+"-other"))
+				e.Value, below.Number, e.core+"-other")
 		}
 	}
 }
@@ -281,8 +231,7 @@ func (f *checker) caseVariants(rules []*model.Line) {
 		if !ok {
 			seen[key] = r
 		} else if was.Value != r.Value {
-			f.once("RT313", r, r.ValueAt, "",
-				"%s differs only in case from line %d", chars.Quote(r.Value), was.Number)
+			f.once("RT313", r, r.ValueAt, "", "%s differs only in case from line %d", r.Value, was.Number)
 		}
 	}
 }
@@ -308,8 +257,8 @@ func (f *checker) enumerations(rules []*model.Line) {
 		closes := func(r *model.Line) bool { return r.Kind == model.Disallow && r.Value == dir }
 		if d := listed[dir]; dir != "" && len(d) >= enumeration && !slices.ContainsFunc(rules, closes) {
 			f.add("RT010", d[0], d[0].ValueAt, "",
-				"%s list files of %s one by one, the last in line %d", // where the author may want to see it end
-				chars.Count(len(d), "rule"), chars.Quote(dir), d[len(d)-1].Number)
+				"%v list files of %s one by one, the last in line %d", // where the author may want to see it end
+				chars.Count(len(d), "rule"), dir, d[len(d)-1].Number)
 		}
 	}
 }
@@ -351,6 +300,6 @@ func (f *checker) indexPages(rules []*model.Line) {
 		if dir[0] == '*' || dir != reescape(model.Single(dir)) || strings.ContainsFunc(dir, chars.Invisible) {
 			both = "" // other rules would write the new line anew, so that it is not known again
 		}
-		f.add("RT315", r, r.ValueAt, both, "%s also allows %s, for Google only", chars.Quote(r.Value), chars.Quote(dir))
+		f.add("RT315", r, r.ValueAt, both, "%s also allows %s, for Google only", r.Value, dir)
 	}
 }

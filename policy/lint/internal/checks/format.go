@@ -27,28 +27,24 @@ func (f *checker) format() bool {
 	// Crawlers search a page for records as they search anything (RFC 9309
 	// §2.3.1.5), and find none: the effect is the same as of an empty file.
 	case f.HTML:
-		f.add("RT008", first, -1, "",
-			"the file begins with markup, %s, and is a page: crawlers look for plain records",
-			chars.Quote(head(f.Text)))
+		f.add("RT008", first, -1, "", "the file begins with markup, %s, and is a page: crawlers look for plain records", head(f.Text))
 		return false
 	}
 	// Google and Yandex skip the mark. To a reader that does not, the first
 	// User-agent is an unknown field, and the rules below bind no crawler.
 	if f.BOM > 0 {
-		f.add("RT106", first, -1, "",
-			"the file begins with a byte order mark, which some readers take for part of the first field")
+		f.add("RT106", first, -1, "", "the file begins with a byte order mark, which some readers take for part of the first field")
 	}
 	if f.Wide {
-		f.add("RT107", first, -1, "",
-			"the file is UTF-16 text, in which a crawler that expects UTF-8 finds no rules")
+		f.add("RT107", first, -1, "", "the file is UTF-16 text, in which a crawler that expects UTF-8 finds no rules")
 	} else if f.Nuls > 0 { // Google's parser is written in C++ and takes a NUL for the end of the line
-		f.all("RT107", "the file holds %s, at which some readers end the line", chars.Count(f.Nuls, "NUL byte"))
+		f.all("RT107", "the file holds %v, at which some readers end the line", chars.Count(f.Nuls, "NUL byte"))
 	}
 	// §2.2 allows LF, CRLF and CR. Mixed ends do no harm in most readers, but show that two
 	// programs write the file.
 	if f.Odd != 0 {
-		f.add("RT109", &model.Line{Number: f.Odd}, -1, "",
-			"lines end in several ways: LF %d, CRLF %d, CR %d", f.Ends[0], f.Ends[1], f.Ends[2])
+		f.add("RT109", &model.Line{Number: f.Odd}, -1,
+			"", "lines end in several ways: LF %d, CRLF %d, CR %d", f.Ends[0], f.Ends[1], f.Ends[2])
 	} else if f.Ends[2] > 0 {
 		f.add("RT109", first, -1, "", "lines end in CR alone, which some readers take for one long line")
 	}
@@ -86,7 +82,7 @@ func (f *checker) size() {
 	// Google cuts, and so does RFC 9309 §2.5; Yandex takes the whole file for unfit,
 	// and the site for open.
 	const tooBig = "the file has %d bytes; crawlers stop after %d, and Yandex takes the whole site for open: " +
-		"%s past the cut"
+		"%v past the cut"
 	switch {
 	case len(f.Text) <= maxBytes:
 	case past == nil: // only blank lines and comments
@@ -97,12 +93,10 @@ func (f *checker) size() {
 	// The place is the first rule beyond the number that the message is about.
 	switch n := len(rules); {
 	case n > maxYandexRules:
-		f.add("RT111", rules[maxYandexRules], -1, "",
-			"the file has %d rules, and Yandex refuses more than %d", n, maxYandexRules)
+		f.add("RT111", rules[maxYandexRules], -1, "", "the file has %d rules, and Yandex refuses more than %d", n, maxYandexRules)
 	case n > oldYandexRules:
-		f.add("RT111", rules[oldYandexRules], -1, "",
-			"the file has %d rules, and Yandex used to refuse more than %d (now %d)",
-			n, oldYandexRules, maxYandexRules)
+		f.add("RT111", rules[oldYandexRules], -1,
+			"", "the file has %d rules, and Yandex used to refuse more than %d (now %d)", n, oldYandexRules, maxYandexRules)
 	}
 }
 
@@ -121,18 +115,15 @@ func (f *checker) encoding(l *model.Line) {
 		if l.Rule() && model.Core(value) == "/" || strings.Map(chars.Visible, rest) != "" {
 			replacement = "" // that would be about all of the site, or more than readers read
 		}
-		f.add("RT113", l, l.ValueAt+i, replacement,
-			"the value holds the control or invisible character %U", r)
+		f.add("RT113", l, l.ValueAt+i, replacement, "the value holds the control or invisible character %U", r)
 	}
 	// Google drops the tail and keeps the head as a rule, which then matches more;
 	// Yandex counts characters, and of the path alone.
 	if len(l.Text) > scan.GoogleLine && l.Kind != "" {
-		f.add("RT112", l, -1, "",
-			"the line has %d bytes, and Google drops what lies beyond %d", len(l.Text), scan.GoogleLine)
+		f.add("RT112", l, -1, "", "the line has %d bytes, and Google drops what lies beyond %d", len(l.Text), scan.GoogleLine)
 	} else if l.Rule() && len(l.Value) > maxYandexRule && utf8.RuneCountInString(l.Value) > maxYandexRule {
-		f.add("RT112", l, l.ValueAt, "",
-			"the path has %d characters, and Yandex refuses more than %d",
-			utf8.RuneCountInString(l.Value), maxYandexRule)
+		f.add("RT112", l, l.ValueAt,
+			"", "the path has %d characters, and Yandex refuses more than %d", utf8.RuneCountInString(l.Value), maxYandexRule)
 	}
 }
 

@@ -40,8 +40,8 @@ func (f *checker) lostStarRules() {
 				id = "RT214"
 			}
 			f.add(id, a.First, a.First.ValueAt, "",
-				"the group for %s leaves open %d of %s that * closes, such as %s",
-				chars.Quote(a.First.Value), lost, chars.Count(len(star), "path"), chars.Quote(example))
+				"the group for %s leaves open %d of %v that * closes, such as %s",
+				a.First.Value, lost, chars.Count(len(star), "path"), example)
 		}
 	}
 }
@@ -113,7 +113,6 @@ func (f *checker) allowlistGap() {
 		}
 	}
 	if len(missing) > 0 {
-		f.add("RT213", star, -1, "",
-			"only named crawlers are let in, and not among them: %s", strings.Join(missing, ", "))
+		f.add("RT213", star, -1, "", "only named crawlers are let in, and not among them: %v", strings.Join(missing, ", "))
 	}
 }

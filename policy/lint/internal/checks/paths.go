@@ -3,6 +3,7 @@ package checks
 import (
 	"strings"
 
+	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
@@ -21,8 +22,8 @@ func (f *checker) path(l *model.Line) {
 		// An empty Disallow says that nothing is closed, and is fine (RFC 9309 §2.2).
 		// An empty Allow says nothing, or the opposite of what it seems to.
 		if l.Kind == model.Allow {
-			f.add("RT309", l, l.ValueAt, "Disallow:",
-				"Allow without a path has no effect, and disallowed everything for older robots of Yandex")
+			f.add("RT309", l, l.ValueAt,
+				"Disallow:", "Allow without a path has no effect, and disallowed everything for older robots of Yandex")
 		}
 		return
 	}
@@ -30,18 +31,16 @@ func (f *checker) path(l *model.Line) {
 	// There is no replacement: in the group where the line stands, a User-agent line would
 	// join the others, and close the site to them all.
 	if model.KnownAgent(v) != "" {
-		f.add("RT003", l, l.ValueAt, "",
-			"%s is a crawler's name, not a path, so the rule matches nothing", chars.Quote(v))
+		f.add("RT003", l, l.ValueAt, "", "%s is a crawler's name, not a path, so the rule matches nothing", v)
 		return
 	}
 	if i := strings.Index(v, ",/"); i >= 0 && !strings.ContainsAny(v, chars.Blanks) && !chars.AbsoluteURL(v) {
-		f.add("RT004", l, l.ValueAt+i, "", "%s is one path, with its commas", chars.Quote(v))
+		f.add("RT004", l, l.ValueAt+i, "", "%s is one path, with its commas", v)
 		return
 	}
 	// The grammar has no blanks in a path, and no URL that is sent has one either.
 	if i := strings.IndexAny(v, chars.Blanks); i >= 0 {
-		f.add("RT004", l, l.ValueAt+i, eachPath(l),
-			"%s holds a blank, so it is one path that hardly any URL begins with", chars.Quote(v))
+		f.add("RT004", l, l.ValueAt+i, eachPath(l), "%s holds a blank, so it is one path that hardly any URL begins with", v)
 		return
 	}
 	if !f.absolute(l) {
@@ -65,8 +64,7 @@ func (f *checker) absolute(l *model.Line) bool {
 	if model.Core("/"+path) == "/" || f.elsewhere(host) {
 		replacement = "" // that would close this site for the sake of another
 	}
-	f.add("RT301", l, l.ValueAt, replacement,
-		"%s %s, and rules are compared to paths: it matches nothing", chars.Quote(l.Value), what)
+	f.add("RT301", l, l.ValueAt, replacement, "%s %v, and rules are compared to paths: it matches nothing", l.Value, what)
 	return true
 }
 
@@ -114,14 +112,31 @@ func (f *checker) pattern(l *model.Line) {
 	// RFC 9309 §2.2 wants a slash, its own example 5.1 begins with a star, and
 	// Google's matcher prepends nothing.
 	if v[0] != '/' && v[0] != '*' {
-		f.add("RT013", l, l.ValueAt, slashed(l),
-			"%s begins with neither / nor *, so it matches nothing%s", chars.Quote(v), directoryToo(v))
+		f.add("RT013", l, l.ValueAt, slashed(l), "%s begins with neither / nor *, so it matches nothing%v", v, directoryToo(v))
 	}
+	f.strayMarks(l)
 	f.wildcards(l)
 	f.escapes(l)
 	// A crawler gets another session than the author of the rule.
 	if session(v) {
-		f.add("RT308", l, l.ValueAt, "", "%s names one session, which no later URL has", chars.Quote(v))
+		f.add("RT308", l, l.ValueAt, "", "%s names one session, which no later URL has", v)
+	}
+}
+
+// strayMarks reports what belongs to another notation (RT316): a list's comma or a statement's semicolon behind the
+// path, and a "&" as HTML writes it. What ends in a mark behind a star is about the mark.
+func (f *checker) strayMarks(l *model.Line) {
+	v := l.Value
+	bare := strings.TrimRight(v, ",;")
+	if i := strings.Index(v, "&amp;"); i >= 0 {
+		f.add("RT316", l, l.ValueAt+i, l.With(strings.ReplaceAll(v, "&amp;", "&")),
+			"&amp; in %s is how HTML writes &: here it stands for itself, and hardly any URL has it", v)
+	} else if bare != v && bare != "" && !strings.HasSuffix(bare, "*") {
+		example := l.With(bare)
+		if model.Core(bare) == "/" {
+			example = "" // that would be about all of the site
+		}
+		f.add("RT316", l, l.ValueAt+len(bare), example, "%s ends in %s, which is a part of the path: only URLs that have it match", v, v[len(bare):])
 	}
 }
 
@@ -180,31 +195,38 @@ func (f *checker) hash(l *model.Line) {
 	// "#!" and "#/" are the paths of pages that script themselves together. Worse
 	// than useless: what is left of "Disallow: /#!/private" closes the whole site.
 	if next := l.Text[l.CommentAt+1:]; strings.HasPrefix(next, "!") || strings.HasPrefix(next, "/") {
-		f.add("RT308", l, l.CommentAt, "",
-			"%s is a fragment, which is never sent to a server: the rule is %s",
-			chars.Quote(l.Text[l.CommentAt:]), chars.Quote(l.Value))
+		f.add("RT308", l, l.CommentAt,
+			"", "%s is a fragment, which is never sent to a server: the rule is %s", l.Text[l.CommentAt:], l.Value)
 		return
 	}
-	f.add("RT307", l, l.CommentAt, "", "# begins a comment, so the rule is only %s", chars.Quote(l.Value))
+	f.add("RT307", l, l.CommentAt, "", "# begins a comment, so the rule is only %s", l.Value)
 }
 
 // eachPath returns a rule for each part of a list of paths, or one whose blanks are
 // escaped if it is none.
 func eachPath(l *model.Line) string {
-	var b strings.Builder
-	for part := range strings.FieldsSeq(l.Value) {
+	parts := strings.Fields(l.Value)
+	for i, part := range parts {
 		part = strings.TrimRight(part, ",;")
-		if model.Core(part) == "/" || part == "" {
+		if parts[i] = part; model.Core(part) == "/" || part == "" {
 			return "" // all of the site, or a comma alone
 		}
 		if part[0] != '/' && part[0] != '*' {
-			if strings.HasSuffix(strings.Fields(l.Value)[0], ":") {
-				return "" // another record, pasted in
+			if words := strings.Fields(l.Value); !strings.HasSuffix(words[0], ":") { // else another record was pasted in
+				return l.With(strings.Join(words, "%20"))
 			}
-			return l.With(strings.Join(strings.Fields(l.Value), "%20"))
+			return ""
 		}
-		if b.Len() <= report.MaxReplacement+1 {
-			b.WriteString("\n" + l.With(part))
+	}
+	return eachLine(l, parts)
+}
+
+// eachLine returns a line with each of the values that is not empty.
+func eachLine(l *model.Line, values []string) string {
+	var b strings.Builder
+	for _, v := range values {
+		if v != "" && b.Len() <= report.MaxReplacement+1 {
+			b.WriteString("\n" + l.With(v))
 		}
 	}
 	return strings.TrimPrefix(b.String(), "\n")
@@ -218,7 +240,7 @@ func (f *checker) wildcards(l *model.Line) {
 	switch c := model.Core(v); {
 	case c != v && c != "/":
 		f.star(l, l.ValueAt+len(c), l.With(c),
-			"the * at the end of %s matches nothing more; it only makes the rule count as longer", chars.Quote(v))
+			"the * at the end of %s matches nothing more; it only makes the rule count as longer", v)
 	case v[0] == '*': // "*.gif$" is what most people write, and RFC 9309's own example has it
 		slash := l.With("/" + v)
 		if c == "/" {
@@ -227,22 +249,18 @@ func (f *checker) wildcards(l *model.Line) {
 			slash = "" // "*/x" is about "/x" as well, which "/*/x" is not
 		}
 		f.once("RT007", l, l.ValueAt, slash,
-			"%s begins with a wildcard, which the grammar of RFC 9309 does not have and older readers take literally",
-			chars.Quote(v))
+			"%s begins with a wildcard, which the grammar of RFC 9309 does not have and older readers take literally", v)
 	case c != v:
-		f.star(l, l.ValueAt+1, l.With("/"), "%s is the same as /", chars.Quote(v))
+		f.star(l, l.ValueAt+1, l.With("/"), "%s is the same as /", v)
 	case strings.Contains(v, "**"): // a star matches any number of characters already
-		f.once("RT007", l, l.ValueAt+strings.Index(v, "**"), l.With(model.Single(v)),
-			"** in %s is the same as *", chars.Quote(v))
+		f.once("RT007", l, l.ValueAt+strings.Index(v, "**"), l.With(model.Single(v)), "** in %s is the same as *", v)
 	case strings.HasSuffix(v, "*$"): // Yandex says so; to the others a star may match up to the end as well
-		f.once("RT007", l, l.ValueAt+len(v)-2, l.With(strings.TrimRight(v, "*$")),
-			"*$ at the end of %s anchors nothing", chars.Quote(v))
+		f.once("RT007", l, l.ValueAt+len(v)-2, l.With(strings.TrimRight(v, "*$")), "*$ at the end of %s anchors nothing", v)
 	}
 	// Google's matcher and design by §2.2.3: "$" designates the end, and only the
 	// end of the pattern is one. A name that begins with it, as in /$metadata, is meant so.
 	if i := strings.IndexByte(v, '$'); i >= 0 && i < len(v)-1 && !names(v[:i], v[i+1:]) {
-		f.add("RT302", l, l.ValueAt+i, "",
-			"$ is special at the end only: in %s it stands for a dollar sign", chars.Quote(v))
+		f.add("RT302", l, l.ValueAt+i, "", "$ is special at the end only: in %s it stands for a dollar sign", v)
 	}
 }
 
@@ -311,11 +329,11 @@ func findEscapes(v string) map[string]int {
 // digits of escapes and decodes none; RFC 9309 decodes those of unreserved
 // characters; the robots of 1994 compare bytes.
 func (f *checker) escapes(l *model.Line) {
-	v := l.Value
+	v, escaped := l.Value, ""
 	at := findEscapes(v)
-	escaped := l.With(reescape(v))
-	if strings.ContainsFunc(v, chars.Invisible) {
-		escaped = "" // RT113 removes them
+	wide := strings.IndexFunc(v, func(r rune) bool { return r >= 0x80 && !chars.Invisible(r) })
+	if (len(at) > 0 || wide >= 0) && len(v) <= report.MaxReplacement && !strings.ContainsFunc(v, chars.Invisible) { // RT113 removes those
+		escaped = l.With(reescape(v))
 	}
 	// To RFC 9309 a stray "%" stands for itself, as %25 would; other readers give up
 	// on the rule, or decode what they can.
@@ -324,57 +342,30 @@ func (f *checker) escapes(l *model.Line) {
 		if strings.HasPrefix(v[i+1:], "*") {
 			replacement = "" // any escape is meant, and to Google it says so
 		}
-		f.add("RT303", l, l.ValueAt+i, replacement,
-			"the %% in %s begins no escape", chars.Quote(v[i:min(len(v), i+3)]))
+		f.add("RT303", l, l.ValueAt+i, replacement, "the %% in %s begins no escape", v[i:min(len(v), i+3)])
 	}
 	if i, ok := at["RT304"]; ok {
-		f.once("RT304", l, l.ValueAt+i, escaped,
-			"%s has lower-case digits: readers that do not normalise escapes compare it literally",
-			chars.Quote(v[i:i+3]))
+		f.once("RT304", l, l.ValueAt+i, escaped, "%s has lower-case digits: readers that do not normalise escapes compare it literally", v[i:i+3])
 	}
 	if i, ok := at["RT305"]; ok {
-		f.add("RT305", l, l.ValueAt+i, escaped,
-			"%s is an ordinary character: RFC 9309 compares it decoded, Google as written",
-			chars.Quote(v[i:i+3]))
+		f.add("RT305", l, l.ValueAt+i, escaped, "%s is an ordinary character: RFC 9309 compares it decoded, Google as written", v[i:i+3])
 	}
 	// A path may hold %23, but its author mostly means the fragment of a page.
 	if i, ok := at["RT308"]; ok {
-		f.add("RT308", l, l.ValueAt+i, "",
-			"%%23 stands for #, and what follows a # is never sent to a server")
+		f.add("RT308", l, l.ValueAt+i, "", "%%23 stands for #, and what follows a # is never sent to a server")
 	}
 	// Google and RFC 9309 encode such characters as UTF-8; Yandex asks authors to do
 	// so, and a file in another encoding matches nothing at all.
-	if i := strings.IndexFunc(v, func(r rune) bool { return r >= 0x80 && !chars.Invisible(r) }); i >= 0 {
-		f.once("RT306", l, l.ValueAt+i, escaped,
-			"%s has characters outside ASCII, which not all readers encode alike", chars.Quote(v))
+	if wide >= 0 {
+		f.once("RT306", l, l.ValueAt+wide, escaped, "%s has characters outside ASCII, which not all readers encode alike", v)
 	}
 }
 
-// reescape returns the pattern as RFC 3986 §6.2.2 would write it: what is outside
-// ASCII and stray percent signs escaped, escapes in upper case and only where they
-// are needed. It is what a file may say instead, and no form to compare: that is policy's, in which both are one.
+// reescape returns a pattern in policy's normal form: what is outside ASCII and stray percent signs escaped, escapes
+// in upper case and only where they are needed.
 func reescape(v string) string {
-	var b []byte
-	for i := 0; i < len(v) && len(b) <= report.MaxReplacement; i++ {
-		c, ok := v[i], false
-		if c == '%' {
-			if c, ok = ascii.Unescape(v[i+1:]); !ok {
-				c = '%'
-			}
-		}
-		// Reserved characters stay as they are written: in a path "%2F" is never "/",
-		// and Google tells the others from their escapes too.
-		switch {
-		case ok && ascii.IsUnreserved(c) || c < 0x80 && v[i] != '%':
-			b = append(b, c)
-		default:
-			b = ascii.AppendEscape(b, c)
-		}
-		if ok {
-			i += 2
-		}
-	}
-	return string(b)
+	_, normal, _ := strings.Cut(policy.Parse([]byte("User-agent: *\nDisallow: "+v)).String(), "Disallow: ")
+	return strings.TrimSuffix(normal, "\n")
 }
 
 // session tells a pattern that holds the value of a session identifier: eight

@@ -33,7 +33,7 @@ func (f *checker) preferenceChecks() {
 	if c.star != nil && c.silent != nil {
 		c.add("RT507", c.star, -1, "",
 			"the group for %s in line %d has no content signal, and some readers do not fall back to this one",
-			chars.Quote(c.silent.Value), c.silent.Number)
+			c.silent.Value, c.silent.Number)
 	}
 	c.disagreements()
 }
@@ -68,16 +68,14 @@ func (c *preferences) record(l *model.Line) {
 		c.contentSignal(l)
 	case model.License:
 		if _, said := read(l, l.Value); said[0].Problem != "" {
-			c.add("RT508", l, l.ValueAt, "",
-				"%s is %s, so the licence is not found", chars.Quote(l.Value), said[0].Problem)
+			c.add("RT508", l, l.ValueAt, "", "%s is %v, so the licence is not found", l.Value, said[0].Problem)
 		}
 	}
 	switch l.Kind {
 	case model.ContentUsage, model.ContentSignal, model.LLMPolicy, model.DisallowAI, model.AllowAI, model.AgentPurpose:
 		if !c.drafts[l.Kind] {
 			c.drafts[l.Kind] = true
-			c.add("RT510", l, -1, "",
-				"%s comes from a draft or a convention, not from a standard", model.FieldName(l.Kind))
+			c.add("RT510", l, -1, "", "%v comes from a draft or a convention, not from a standard", model.FieldName(l.Kind))
 		}
 	}
 }
@@ -102,13 +100,13 @@ func (c *preferences) contentUsage(l *model.Line) {
 		}
 	case path == "" && !strings.Contains(word, "=") && strings.Index(strings.TrimLeft(rest, chars.Blanks), "=") > 0:
 		c.add("RT502", l, l.ValueAt, l.With("/"+l.Value),
-			"%s does not begin with a slash, so it is no path and the preference does not parse", chars.Quote(word))
+			"%s does not begin with a slash, so it is no path and the preference does not parse", word)
 		return
 	case dictionary == "":
-		c.add("RT501", l, l.ValueAt, "", "%s %s", chars.Quote(l.Value), s.Problem)
+		c.add("RT501", l, l.ValueAt, "", "%s %v", l.Value, s.Problem)
 		return
 	default:
-		c.add("RT501", l, l.ValueAt, "", "%s: %s", chars.Quote(dictionary), s.Problem)
+		c.add("RT501", l, l.ValueAt, "", "%s: %v", dictionary, s.Problem)
 	}
 	c.onDisallowed(l, path)
 }
@@ -117,15 +115,14 @@ func (c *preferences) contentUsage(l *model.Line) {
 func (c *preferences) usage(l *model.Line, path string, s usage.Statement) {
 	switch {
 	case s.Key == "":
-		c.add("RT501", l, l.ValueAt, "", "%s", s.Problem)
+		c.add("RT501", l, l.ValueAt, "", "%v", s.Problem)
 		return
 	case s.Value == "?1" && !strings.Contains(l.Value, s.Key+"="): // which stands for true
-		c.add("RT501", l, l.ValueAt, "", "%s has no value, so the preference is unknown", chars.Quote(s.Key))
+		c.add("RT501", l, l.ValueAt, "", "%s has no value, so the preference is unknown", s.Key)
 		return
 	case s.Problem != "":
 		c.add("RT501", l, l.ValueAt, c.yesNo(l, path, s.Key, s.Value),
-			"the value %s of %s is neither y nor n, so the preference is unknown",
-			chars.Quote(s.Value), chars.Quote(s.Key))
+			"the value %s of %s is neither y nor n, so the preference is unknown", s.Value, s.Key)
 		return
 	}
 	c.label(l, s)
@@ -140,8 +137,7 @@ func (c *preferences) usage(l *model.Line, path string, s usage.Statement) {
 		opposite.value = "y"
 	}
 	if was, ok := c.usages[opposite]; ok {
-		c.add("RT505", l, l.ValueAt, "",
-			"%s=%s contradicts line %d for the same path: n wins", s.Key, s.Value, was.Number)
+		c.add("RT505", l, l.ValueAt, "", "%v=%v contradicts line %d for the same path: n wins", s.Key, s.Value, was.Number)
 	}
 	c.usages[preference{path, s.Key, s.Value}] = l
 	if path == "/" {
@@ -166,11 +162,10 @@ func (c *preferences) unheard(l *model.Line, dictionary string, said []usage.Sta
 		switch i := slices.IndexFunc(said, same); {
 		case i < 0:
 			before, _ := strings.CutSuffix(l.Value, dictionary)
-			c.add("RT501", l, l.ValueAt, l.Text[:l.ValueAt]+before+strings.ReplaceAll(dictionary, ";", ","),
-				"%s=%s stands behind a semicolon, so it is a parameter and says nothing", s.Key, s.Value)
+			c.add("RT501", l, l.ValueAt, l.Text[:l.ValueAt]+before+strings.ReplaceAll(dictionary,
+				";", ","), "%v=%v stands behind a semicolon, so it is a parameter and says nothing", s.Key, s.Value)
 		case said[i].Value != s.Value:
-			c.add("RT505", l, l.ValueAt, "",
-				"%s=%s and %s=%s stand in one line: the last one counts", s.Key, s.Value, s.Key, said[i].Value)
+			c.add("RT505", l, l.ValueAt, "", "%v=%v and %v=%v stand in one line: the last one counts", s.Key, s.Value, s.Key, said[i].Value)
 		}
 	}
 }
@@ -185,10 +180,10 @@ func (c *preferences) label(l *model.Line, s usage.Statement) {
 	switch s.Key {
 	// From vocab-00 to vocab-04; copied from articles of that time.
 	case "tdm", "ai", "genai", "train-genai", "inference", "all", "bots", "ai-output":
-		c.add("RT503", l, l.ValueAt, "", "the label %s was dropped from the draft", chars.Quote(s.Key))
+		c.add("RT503", l, l.ValueAt, "", "the label %s was dropped from the draft", s.Key)
 	default:
 		if !c.knows(s.By, s.Key) {
-			c.add("RT503", l, l.ValueAt, "", "the label %s is unknown", chars.Quote(s.Key))
+			c.add("RT503", l, l.ValueAt, "", "the label %s is unknown", s.Key)
 		}
 	}
 }
@@ -226,9 +221,8 @@ func (c *preferences) onDisallowed(l *model.Line, path string) {
 		return // a part is open, or may be
 	}
 	if d := c.decider.Decide(path); !d.Allowed {
-		c.add("RT504", l, l.ValueAt, "",
-			"%s is disallowed by line %d, so nothing is collected that the preference could apply to",
-			chars.Quote(path), d.Rule.Line)
+		c.add("RT504", l, l.ValueAt,
+			"", "%s is disallowed by line %d, so nothing is collected that the preference could apply to", path, d.Rule.Line)
 	}
 }
 
@@ -258,22 +252,21 @@ func (c *preferences) contentSignal(l *model.Line) {
 	// neither grants nor refuses anything.
 	_, said := read(l, l.Value)
 	if said == nil {
-		c.add("RT506", l, l.ValueAt, "", "%s states no signal", chars.Quote(l.Value))
+		c.add("RT506", l, l.ValueAt, "", "%s states no signal", l.Value)
 	}
 	for _, s := range said {
 		switch {
 		case !c.knows(s.By, s.Key):
-			c.add("RT506", l, l.ValueAt, "", "%s is no key of a content signal", chars.Quote(s.Key))
+			c.add("RT506", l, l.ValueAt, "", "%s is no key of a content signal", s.Key)
 			continue
 		case s.Problem != "" && s.Key == "use":
-			c.add("RT506", l, l.ValueAt, "",
-				"the value %s of use is none of immediate, reference, full", chars.Quote(s.Value))
+			c.add("RT506", l, l.ValueAt, "", "the value %s of use is none of immediate, reference, full", s.Value)
 			continue
 		case s.Problem != "":
-			c.add("RT506", l, l.ValueAt, "", "the value %s of %s is neither yes nor no", chars.Quote(s.Value), s.Key)
+			c.add("RT506", l, l.ValueAt, "", "the value %s of %v is neither yes nor no", s.Value, s.Key)
 			continue
 		case !strings.Contains(l.Value, s.Key) || !strings.Contains(l.Value, s.Value):
-			c.add("RT506", l, l.ValueAt, "", "%s=%s has capitals, which not every reader may ignore", s.Key, s.Value)
+			c.add("RT506", l, l.ValueAt, "", "%v=%v has capitals, which not every reader may ignore", s.Key, s.Value)
 		}
 		c.trains(l, s)
 		if l.Group != nil {
@@ -303,15 +296,13 @@ func (c *preferences) signal(l *model.Line, s usage.Statement) {
 	g := l.Group
 	// What may not be crawled cannot be indexed: the signal grants nothing.
 	if g.Blocked && s.Key == "search" && s.Value == "yes" {
-		c.add("RT507", l, l.ValueAt, "",
-			"search=yes stands in a group that closes the whole site")
+		c.add("RT507", l, l.ValueAt, "", "search=yes stands in a group that closes the whole site")
 	}
 	if was, ok := c.said[s.Key]; !ok {
 		c.said[s.Key] = s
 	} else if was.Value != s.Value {
-		c.add("RT507", l, l.ValueAt, "",
-			"%s=%s differs from %s in line %d: readers disagree on which of them holds",
-			s.Key, s.Value, was.Value, was.Line)
+		c.add("RT507", l, l.ValueAt,
+			"", "%v=%v differs from %v in line %d: readers disagree on which of them holds", s.Key, s.Value, was.Value, was.Line)
 	}
 	if c.signaled = g; g.Star != nil && c.star == nil {
 		c.star = l
@@ -326,7 +317,7 @@ func (c *preferences) disagreements() {
 	// Within one notation it is RT505 or RT507.
 	if refused != nil && granted != nil && refused.Kind != granted.Kind {
 		c.add("RT509", granted, granted.ValueAt, "",
-			"%s grants the training of models, and %s in line %d refuses it",
+			"%v grants the training of models, and %v in line %d refuses it",
 			model.FieldName(granted.Kind), model.FieldName(refused.Kind), refused.Number)
 	}
 	for _, g := range c.Groups {
@@ -334,12 +325,9 @@ func (c *preferences) disagreements() {
 		switch {
 		case a == nil || g.Star != nil:
 		case granted != nil && g.Blocked:
-			c.add("RT509", a, -1, "",
-				"%s is shut out, while line %d grants the training of models", chars.Quote(a.Value), granted.Number)
+			c.add("RT509", a, -1, "", "%s is shut out, while line %d grants the training of models", a.Value, granted.Number)
 		case refused != nil && !g.Blocked && len(model.Closed(g.Rules)) == 0:
-			c.add("RT509", a, -1, "",
-				"%s may read everything, while line %d refuses the training of models",
-				chars.Quote(a.Value), refused.Number)
+			c.add("RT509", a, -1, "", "%s may read everything, while line %d refuses the training of models", a.Value, refused.Number)
 		}
 	}
 }

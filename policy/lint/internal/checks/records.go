@@ -31,8 +31,7 @@ func (f *checker) effectChecks() {
 	}
 	for _, l := range f.Loose {
 		if l.Kind == model.CrawlDelay {
-			f.add("RT409", l, -1, "",
-				"the crawl delay stands before any user-agent line, so it is for no crawler")
+			f.add("RT409", l, -1, "", "the crawl delay stands before any user-agent line, so it is for no crawler")
 		}
 	}
 	f.sitemaps()
@@ -47,14 +46,12 @@ func (f *checker) pacing(l *model.Line) {
 		f.delay(l)
 		// Each of them says so in its documentation; Yandex since 22 February 2018.
 		if g.Hasty != nil {
-			f.once("RT410", l, -1, "",
-				"%s does not read Crawl-delay, so %s is not slowed down", g.Engine, chars.Quote(g.Hasty.Value))
+			f.once("RT410", l, -1, "", "%v does not read Crawl-delay, so %s is not slowed down", g.Engine, g.Hasty.Value)
 		}
 		fallthrough
 	case model.RequestRate, model.VisitTime:
 		if a := g.Token; a != nil && len(g.Agents) == 1 {
-			f.add("RT212", l, -1, "",
-				"%s is a token that fetches nothing, so there is nothing to pace", chars.Quote(a.Value))
+			f.add("RT212", l, -1, "", "%s is a token that fetches nothing, so there is nothing to pace", a.Value)
 		}
 	}
 }
@@ -66,23 +63,20 @@ func (f *checker) loneRecord(l *model.Line) {
 	// Google ended its unofficial support on 1 September 2019; the others never had
 	// any.
 	case model.Noindex, model.Nofollow, model.Noarchive, model.Nosnippet:
-		f.add("RT404", l, -1, "",
-			"%s has no effect in robots.txt: no engine reads it there", model.FieldName(l.Kind))
+		f.add("RT404", l, -1, "", "%v has no effect in robots.txt: no engine reads it there", model.FieldName(l.Kind))
 	case model.Sitemap:
 		// Any host will do, but a full URL it must be, to Google, Yandex and
 		// sitemaps.org.
 		if !chars.AbsoluteURL(l.Value) {
-			f.add("RT407", l, l.ValueAt, f.completed(l),
-				"%s is not an absolute URL, so the sitemap is not found", chars.Quote(l.Value))
+			f.add("RT407", l, l.ValueAt, f.completed(l), "%s is not an absolute URL, so the sitemap is not found", l.Value)
 		}
 	case model.RequestRate:
 		if !rateForm().MatchString(l.Value) {
-			f.once("RT411", l, l.ValueAt, "",
-				"%s is not of the form documents/time with a unit, such as 1/10s", chars.Quote(l.Value))
+			f.once("RT411", l, l.ValueAt, "", "%s is not of the form documents/time with a unit, such as 1/10s", l.Value)
 		}
 	case model.CleanParam:
 		if problem := cleanProblem(l.Value); problem != "" {
-			f.add("RT412", l, l.ValueAt, "", "%s %s", chars.Quote(l.Value), problem)
+			f.add("RT412", l, l.ValueAt, "", "%s %v", l.Value, problem)
 		}
 		if inStar(l) {
 			f.add("RT011", l, -1, "", "Yandex alone reads Clean-param, and this group is for all crawlers")
@@ -90,7 +84,7 @@ func (f *checker) loneRecord(l *model.Line) {
 	// Robot-version and Comment: a draft of 2002 that no engine took up. Revisit-after: meant
 	// for pages, and read by none even there. Host, which Yandex read until 2018, is RT006.
 	case model.RobotVersion, model.CommentField, model.RevisitAfter:
-		f.add("RT413", l, -1, "", "no engine reads %s any more", model.FieldName(l.Kind))
+		f.add("RT413", l, -1, "", "no engine reads %v any more", model.FieldName(l.Kind))
 	}
 }
 
@@ -106,9 +100,9 @@ func (f *checker) hostRecord(l *model.Line, nth int) {
 	if l.Value == "" {
 		f.add("RT006", l, l.ValueAt, "", "Host names no host"+obsolete)
 	} else if problem := hostProblem(name); problem != "" {
-		f.add("RT006", l, l.ValueAt, "", "Host takes a name, and %s %s%s", chars.Quote(l.Value), problem, obsolete)
+		f.add("RT006", l, l.ValueAt, "", "Host takes a name, and %s %v%v", l.Value, problem, obsolete)
 	} else if nth > 1 {
-		f.add("RT006", l, -1, "", "this is Host number %d, and only the first was ever read%s", nth, obsolete)
+		f.add("RT006", l, -1, "", "this is Host number %d, and only the first was ever read%v", nth, obsolete)
 	} else if inStar(l) {
 		f.add("RT011", l, -1, "", "Yandex alone read Host, until March 2018, and this group is for all crawlers")
 	} else {
@@ -150,15 +144,13 @@ func (f *checker) delay(l *model.Line) {
 	switch {
 	// Readers skip the line then, the strict ones also for "5s" or "[5]".
 	case !ok:
-		f.add("RT409", l, l.ValueAt, "", "%s is not a plain number of seconds", chars.Quote(l.Value))
+		f.add("RT409", l, l.ValueAt, "", "%s is not a plain number of seconds", l.Value)
 	case delay == 0:
 		f.add("RT409", l, l.ValueAt, "", "a crawl delay of 0 asks for nothing")
 	case delay > maxCommonsDelay*time.Second && l.Group.Names("*", "ccbot"):
-		f.add("RT409", l, l.ValueAt, "",
-			"a crawl delay above %d s shuts out readers such as Common Crawl", maxCommonsDelay)
+		f.add("RT409", l, l.ValueAt, "", "a crawl delay above %d s shuts out readers such as Common Crawl", maxCommonsDelay)
 	case delay > maxBingDelay*time.Second && l.Group.Names("*", "bingbot", "msnbot", "adidxbot"):
-		f.add("RT409", l, l.ValueAt, "", "Bing waits %d s at most; the others of this group, as long as it says",
-			maxBingDelay)
+		f.add("RT409", l, l.ValueAt, "", "Bing waits %d s at most; the others of this group, as long as it says", maxBingDelay)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 )
 
@@ -64,8 +63,7 @@ func (f *checker) sitemaps() {
 			}
 		}
 		if len(closed) > 0 {
-			f.add("RT408", at.Line, at.ValueAt, "",
-				"line %d closes the sitemap %s to %s", by, chars.Quote(at.target), strings.Join(closed, ", "))
+			f.add("RT408", at.Line, at.ValueAt, "", "line %d closes the sitemap %s to %v", by, at.target, strings.Join(closed, ", "))
 		}
 	}
 }

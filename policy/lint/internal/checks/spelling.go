@@ -20,8 +20,7 @@ func (f *checker) spelling(l *model.Line, seen map[string]bool) {
 		if l.Meant != strings.ToLower(l.Field) { // one line is one finding
 			misspelt = ", and is a misspelling of " + model.FieldName(l.Meant)
 		}
-		f.add("RT101", l, l.FieldAt()+len(l.Field), l.With(l.Value),
-			"%s is not followed by a colon%s", chars.Quote(l.Field), misspelt)
+		f.add("RT101", l, l.FieldAt()+len(l.Field), l.With(l.Value), "%s is not followed by a colon%v", l.Field, misspelt)
 		return
 	case l.Meant != "" && l.Meant == strings.ToLower(l.Field), f.disguised(l):
 		return
@@ -33,13 +32,12 @@ func (f *checker) spelling(l *model.Line, seen map[string]bool) {
 		return
 	// Prose with a colon in it is still prose: no field has blanks.
 	case l.Field == "" || len(l.Field) > model.MaxField || strings.ContainsAny(l.Field, chars.Blanks):
-		f.add("RT104", l, -1, "# "+strings.Trim(l.Text, chars.Blanks),
-			"%s is neither comment nor record", chars.Quote(l.Text))
+		f.add("RT104", l, -1, "# "+strings.Trim(l.Text, chars.Blanks), "%s is neither comment nor record", l.Text)
 		return
 	default:
 		if name := strings.ToLower(l.Field); !seen[name] {
 			seen[name] = true
-			f.add("RT103", l, l.FieldAt(), "", "no known crawler reads the field %s", chars.Quote(l.Field))
+			f.add("RT103", l, l.FieldAt(), "", "no known crawler reads the field %s", l.Field)
 		}
 		return
 	}
@@ -47,8 +45,7 @@ func (f *checker) spelling(l *model.Line, seen map[string]bool) {
 	if l.Kind != "" {
 		readers = "only Google reads"
 	}
-	f.add("RT102", l, l.FieldAt(), l.With(l.Value),
-		"%s is a misspelling of %s that %s", chars.Quote(l.Field), model.FieldName(l.Meant), readers)
+	f.add("RT102", l, l.FieldAt(), l.With(l.Value), "%s is a misspelling of %v that %v", l.Field, model.FieldName(l.Meant), readers)
 }
 
 // disguised reports a line whose field would be a known one without a character that cannot be seen, or looks like
@@ -65,7 +62,7 @@ func (f *checker) disguised(l *model.Line) bool {
 		return false
 	}
 	f.add("RT102", l, at, model.FieldName(meant)+": "+strings.Trim(value, chars.Blanks),
-		"%s in the line hides %s from every crawler: it reads another field", chars.Name(odd), model.FieldName(meant))
+		"%v in the line hides %v from every crawler: it reads another field", chars.Name(odd), model.FieldName(meant))
 	return true
 }
 
@@ -89,7 +86,7 @@ func (f *checker) shouting(l *model.Line) {
 		}
 	}
 	if l.Meant != "" && capitals(word) {
-		f.once("RT009", l, at, replacement, "%s is written in capitals", chars.Quote(word))
+		f.once("RT009", l, at, replacement, "%s is written in capitals", word)
 	}
 }
 

@@ -97,7 +97,7 @@ func (r *Report) Put(f Finding) { r.found = append(r.found, f) }
 // Whole reports a finding about the file, its name or its answer as a whole.
 func (r *Report) Whole(id, format string, args ...any) {
 	if r.Listed(id, 0, false) {
-		r.Put(Finding{ID: id, Message: fmt.Sprintf(format, args...)})
+		r.Put(Finding{ID: id, Message: chars.Sprintf(format, args...)})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
@@ -58,7 +59,8 @@ func (j *Judge) Keep(parts ...[]Edit) (kept []Edit) {
 		if len(part) == 0 {
 			continue
 		}
-		all, half := Join(kept, part...), len(part)/2
+		all, half := slices.Concat(kept, part), len(part)/2
+		slices.SortFunc(all, func(a, b Edit) int { return cmp.Compare(a.Line.Number, b.Line.Number) })
 		same, known := j.same(all)
 		switch {
 		case !known:
@@ -75,13 +77,6 @@ func (j *Judge) Keep(parts ...[]Edit) (kept []Edit) {
 	return kept
 }
 
-// Join returns edits of different lines in the order of the file.
-func Join(edits []Edit, more ...Edit) []Edit {
-	all := slices.Concat(edits, more)
-	slices.SortFunc(all, func(a, b Edit) int { return cmp.Compare(a.Line.Number, b.Line.Number) })
-	return all
-}
-
 // same reports whether the edits change nothing, and whether that is known.
 func (j *Judge) same(edits []Edit) (same, known bool) {
 	asked := dialects[:]
@@ -96,12 +91,12 @@ func (j *Judge) same(edits []Edit) (same, known bool) {
 		if len(j.before) == i {
 			j.before = append(j.before, newForm(d, []byte(Apply(j.file, nil))))
 		}
-		before, now := &j.before[i], newForm(d, after)
+		before, now := j.before[i], newForm(d, after)
 		if now.text == before.text {
 			continue
 		}
-		was, ok := before.canonical()
-		is, known := now.canonical()
+		was, ok := before.essence()
+		is, known := now.essence()
 		if !ok || !known || was != is {
 			return false, ok && known
 		}
@@ -109,108 +104,92 @@ func (j *Judge) same(edits []Edit) (same, known bool) {
 	return true, true
 }
 
-// form is a file as a dialect reads it.
+// Apply returns the file with the edits, which are in its order and about different lines.
+// Line ends, the byte order mark and all other bytes stay.
+func Apply(f *model.File, edits []Edit) string {
+	var b strings.Builder
+	b.WriteString("\uFEFF"[:f.BOM])
+	done := 0
+	for _, e := range edits {
+		b.WriteString(f.Text[done:e.Line.Offset])
+		done = e.Line.Offset + len(e.Line.Text)
+		end := model.LineEnd(f.Text[done:])
+		if e.Text == "" {
+			done += len(end)
+			continue
+		}
+		if end == "" { // the last line: as the first one ends
+			end = "\n"
+			if i := strings.IndexAny(f.Text, "\r\n"); i >= 0 {
+				end = model.LineEnd(f.Text[i:])
+			}
+		}
+		b.WriteString(strings.ReplaceAll(e.Text, "\n", end))
+	}
+	b.WriteString(f.Text[done:])
+	return b.String()
+}
+
+// form is a file as a dialect reads it: the canonical text of the policy, and what is essential in that. There may be
+// too much for an essence.
 type form struct {
-	dialect   policy.Dialect
-	policy    *policy.Policy
-	text      string // of policy
-	essence   string // see canonical, once asked for
-	asked, ok bool
+	text    string
+	essence func() (text string, ok bool)
 }
 
 func newForm(d policy.Dialect, file []byte) form {
 	p := d.Parse(file)
-	return form{dialect: d, policy: p, text: p.String()}
+	text := p.String()
+	return form{text, sync.OnceValues(func() (string, bool) {
+		if r := p.Reason(); r != 0 {
+			return r.String(), true
+		}
+		return essenceOf(d, text)
+	})}
 }
 
-// maxRules bounds how many rules a form may list: a file may give each of its names all of them. It also bounds the
-// rules that are compared with each other.
+// maxRules bounds how many rules an essence may list: a file may give each of its names all of them. maxCompared
+// bounds the rules that are compared with each other.
 const (
 	maxRules    = 1 << 15
 	maxCompared = 1 << 9
 )
 
-// canonical returns what the dialect makes of the file: for each name, in the order of the file, the rules in the order in
+// essenceOf returns what a canonical text says: for each name, in the order of the file, the rules in the order in
 // which they decide, and the records that speak to it. Rules that decide nothing are left out, and so is the order of
-// those with the same verdict. It fails if that would be too long.
-func (f *form) canonical() (essence string, ok bool) {
-	if !f.asked {
-		f.asked = true
-		f.essence, f.ok = essenceOf(f.dialect, f.policy, f.text)
-	}
-	return f.essence, f.ok
-}
-
-func essenceOf(d policy.Dialect, p *policy.Policy, text string) (essence string, ok bool) {
+// those with the same verdict.
+func essenceOf(d policy.Dialect, text string) (essence string, ok bool) {
 	var b strings.Builder
-	if r := p.Reason(); r != 0 {
-		return r.String(), true
-	}
+	p := d.Parse([]byte(text))
+	record := func(r policy.Record) { fmt.Fprintf(&b, "%s: %s\n", strings.ToLower(r.Field), r.Value) }
 	for r := range p.Records("") {
 		if r.GroupLine == 0 {
-			fmt.Fprintf(&b, "%s: %s\n", strings.ToLower(r.Field), r.Value)
+			record(r)
 		}
 	}
-	listed := 0
-	names, groups := read(d, text)
-	for _, name := range names {
-		rules := essential(d, groups[name])
-		if listed += len(groups[name]); listed > maxRules {
+	listed, known := 0, map[string]bool{}
+	for line := range strings.Lines(text) {
+		name, ok := strings.CutPrefix(strings.ToLower(strings.TrimSuffix(line, "\n")), "user-agent: ")
+		if !ok || known[name] {
+			continue
+		}
+		known[name] = true
+		fmt.Fprintf(&b, "\n%s\n", name)
+		g := p.Group(name)
+		rules := rulesOf(d, g)
+		if listed += len(rules); listed > maxRules {
 			return "", false
 		}
-		fmt.Fprintf(&b, "\n%s\n", name)
-		for _, r := range rules {
-			b.WriteString(r.String() + "\n")
+		for _, r := range essential(d, rules) {
+			fmt.Fprintln(&b, r.allow, r.pattern)
 		}
-		for r := range p.Group(name).Records("") {
-			listed++
-			if r.Under(name) {
-				fmt.Fprintf(&b, "%s: %s\n", strings.ToLower(r.Field), r.Value)
+		for r := range g.Records("") {
+			if listed++; r.Under(name) {
+				record(r)
 			}
 		}
 	}
 	return b.String(), true
-}
-
-// read returns the names of a canonical text, each once, and the rules of each, in the order of the file and with
-// patterns in normal form.
-func read(d policy.Dialect, text string) (names []string, groups map[string][]rule) {
-	groups = map[string][]rule{}
-	var of []string // the names of this group
-	rules := false  // it has some
-	known := map[string]bool{}
-	for line := range strings.Lines(text) {
-		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		switch field {
-		case "User-agent":
-			if rules {
-				of, rules = nil, false
-			}
-			name := strings.ToLower(value)
-			if !known[name] {
-				known[name] = true
-				names = append(names, name)
-			}
-			if first := groups[name] == nil; !slices.Contains(of, name) && (d != policy.Original || first) {
-				of = append(of, name) // in the Original dialect, the first record alone counts
-			}
-		case "Allow", "Disallow":
-			rules = true
-			for _, name := range of {
-				groups[name] = append(groups[name], newRule(d, field == "Allow", value))
-				if i := strings.LastIndexByte(value, '/'); d == policy.Google && field == "Allow" && i >= 0 &&
-					strings.HasPrefix(value[i:], "/index.htm") { // which allows the directory as well
-					groups[name] = append(groups[name], newRule(d, true, value[:i+1]+"$"))
-				}
-			}
-		case "Allow:", "Disallow:":
-			rules = true
-			for _, name := range of {
-				groups[name] = append(groups[name], newRule(d, field == "Allow:", ""))
-			}
-		}
-	}
-	return names, groups
 }
 
 // rule is a rule as it decides.
@@ -218,6 +197,18 @@ type rule struct {
 	allow       bool
 	pattern     string // without stars at its end, where these are special
 	specificity int
+}
+
+// rulesOf returns the rules of a group, whose patterns are in normal form.
+func rulesOf(d policy.Dialect, g policy.Group) (rules []rule) {
+	for r := range g.Rules() {
+		rules = append(rules, newRule(d, r.Allow, r.Pattern))
+		if i := strings.LastIndexByte(r.Pattern, '/'); d == policy.Google && r.Allow && i >= 0 &&
+			strings.HasPrefix(r.Pattern[i:], "/index.htm") { // which allows the directory as well
+			rules = append(rules, newRule(d, true, r.Pattern[:i+1]+"$"))
+		}
+	}
+	return rules
 }
 
 func newRule(d policy.Dialect, allow bool, pattern string) rule {
@@ -240,13 +231,6 @@ func newRule(d policy.Dialect, allow bool, pattern string) rule {
 	return r
 }
 
-func (r rule) String() string {
-	if r.allow {
-		return "+" + r.pattern
-	}
-	return "-" + r.pattern
-}
-
 // covers reports whether r matches all that o matches.
 func (r rule) covers(o rule) bool {
 	return strings.HasPrefix(o.pattern, r.pattern) &&
@@ -258,7 +242,7 @@ func (r rule) covers(o rule) bool {
 // other between, changes nothing.
 func essential(d policy.Dialect, rules []rule) []rule {
 	if d != policy.Original {
-		rules = slices.DeleteFunc(slices.Clone(rules), func(r rule) bool { return r.pattern == "" }) // which matches nothing
+		rules = slices.DeleteFunc(rules, func(r rule) bool { return r.pattern == "" }) // which matches nothing
 		slices.SortStableFunc(rules, func(a, b rule) int {
 			if a.specificity == b.specificity && a.allow != b.allow {
 				return map[bool]int{true: -1, false: 1}[a.allow]
@@ -266,36 +250,31 @@ func essential(d policy.Dialect, rules []rule) []rule {
 			return b.specificity - a.specificity
 		})
 	}
-	kept := rules
 	if len(rules) <= maxCompared {
-		kept = withoutRepeated(withoutCovered(rules))
+		rules = withoutIdle(rules)
 	}
-	for from := 0; from < len(kept); {
+	for from := 0; from < len(rules); {
 		to := from
-		for to < len(kept) && kept[to].allow == kept[from].allow {
+		for to < len(rules) && rules[to].allow == rules[from].allow {
 			to++
 		}
-		slices.SortFunc(kept[from:to], func(a, b rule) int { return cmp.Compare(a.pattern, b.pattern) })
+		slices.SortFunc(rules[from:to], func(a, b rule) int { return cmp.Compare(a.pattern, b.pattern) })
 		from = to
 	}
-	return slices.Compact(kept)
+	return slices.CompactFunc(rules, func(a, b rule) bool { return a.allow == b.allow && a.pattern == b.pattern })
 }
 
-// withoutCovered leaves out rules if one above decides whatever they would.
-func withoutCovered(rules []rule) (kept []rule) {
+// withoutIdle leaves out rules if one above decides whatever they would, or one below decides as they do, and none
+// between otherwise.
+func withoutIdle(rules []rule) (kept []rule) {
 	for _, r := range rules {
 		if !slices.ContainsFunc(kept, func(o rule) bool { return o.covers(r) }) {
 			kept = append(kept, r)
 		}
 	}
-	return kept
-}
-
-// withoutRepeated leaves out rules if one below decides as they do, and none between otherwise.
-func withoutRepeated(rules []rule) (kept []rule) {
-	for _, r := range slices.Backward(rules) {
-		if !isRepeated(r, kept) {
-			kept = slices.Insert(kept, 0, r)
+	for i := len(kept) - 1; i >= 0; i-- {
+		if isRepeated(kept[i], kept[i+1:]) {
+			kept = slices.Delete(kept, i, i+1)
 		}
 	}
 	return kept
