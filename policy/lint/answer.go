@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
@@ -39,7 +40,7 @@ func (a Answer) Findings() []Finding {
 	a.misnamed(&r)
 	last := a.redirects(&r, asked)
 	a.status(&r)
-	if a.StatusCode < 200 || a.StatusCode > 299 { // the body is an error page, in which no crawler looks for rules
+	if a.StatusCode/100 != 2 { // the body is an error page, in which no crawler looks for rules
 		return findings(r.Sorted())
 	}
 	body := a.Body
@@ -66,17 +67,18 @@ func (a Answer) Findings() []Finding {
 
 // asked returns the URL, or an empty one if it is none.
 func (a Answer) asked() *url.URL {
-	if u, err := url.Parse(a.URL); err == nil {
-		return u
+	u, err := url.Parse(a.URL)
+	if err != nil {
+		return &url.URL{}
 	}
-	return &url.URL{}
+	return u
 }
 
 // misnamed reports rules that are served as /robot.txt (RT002), where no crawler looks. If
 // /robots.txt exists the other file does no harm. Many sites answer every path with some
 // page: only a file that names a crawler is an attempt at robots.txt.
 func (a Answer) misnamed(r *report.Report) {
-	if a.StatusCode < 400 || a.StatusCode > 499 || a.Misnamed == nil {
+	if a.StatusCode/100 != 4 || a.Misnamed == nil {
 		return
 	}
 	if f := model.Read(a.Misnamed); len(f.Groups) > 0 && !f.HTML {
@@ -95,29 +97,26 @@ func hosted(u *url.URL) *url.URL {
 // which were meant to lock crawlers out, are to them as if there were no file,
 // while a server in trouble locks all of them out but Yandex.
 func (a Answer) status(r *report.Report) {
+	retry := ""
+	if a.RetryAfter != "" {
+		retry = "; Retry-After is " + chars.Quote(a.RetryAfter).String()
+	}
 	switch code := a.StatusCode; {
-	case code >= 200 && code < 300, code == 404, code == 410: // the file, or plainly none
+	case code/100 == 2, code == 404, code == 410: // the file, or plainly none
 	case code == 0:
 		r.Whole("RT414", "no answer came, and crawlers then take the whole site for closed (RFC 9309 §2.3.1.4)")
 	// Google counts 429 with the server errors, RFC 9309 with the other 4xx.
 	case code == 429:
-		r.Whole("RT414", "status 429 closes the whole site for Google and opens it by RFC 9309 §2.3.1.3%v", a.retry())
-	case code >= 400 && code < 500:
+		r.Whole("RT414", "status 429 closes the whole site for Google and opens it by RFC 9309 §2.3.1.3%v", retry)
+	case code/100 == 4:
 		r.Whole("RT414", "status %d opens the whole site, as if there were no file (RFC 9309 §2.3.1.3)", code)
-	case code >= 500 && code < 600:
-		r.Whole("RT414", "status %d closes the whole site for RFC 9309 and Google, and opens it for Yandex%v", code, a.retry())
-	case code == 301, code == 302, code == 303, code == 307, code == 308:
+	case code/100 == 5:
+		r.Whole("RT414", "status %d closes the whole site for RFC 9309 and Google, and opens it for Yandex%v", code, retry)
+	case slices.Contains([]int{301, 302, 303, 307, 308}, code):
 		r.Whole("RT414", "status %d leads to no file, and crawlers then take the whole site for open", code)
 	default: // package fetch reads it so
 		r.Whole("RT414", "status %d says nothing about the file, and a careful crawler then takes the whole site for closed", code)
 	}
-}
-
-func (a Answer) retry() string {
-	if a.RetryAfter == "" {
-		return ""
-	}
-	return "; Retry-After is " + chars.Quote(a.RetryAfter).String()
 }
 
 // redirects checks the way to the answer and returns its last URL. RFC 9309

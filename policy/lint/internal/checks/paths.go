@@ -2,6 +2,7 @@ package checks
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
@@ -15,35 +16,25 @@ import (
 // reported as that and not looked at further, so that one slip makes one finding.
 func (f *checker) path(l *model.Line) {
 	v := l.Value
-	if l.CommentAt < len(l.Text) && l.CommentAt > 0 {
+	if l.CommentAt < len(l.Text) && v != "" {
 		f.hash(l)
 	}
-	if v == "" {
-		// An empty Disallow says that nothing is closed, and is fine (RFC 9309 §2.2).
-		// An empty Allow says nothing, or the opposite of what it seems to.
-		if l.Kind == model.Allow {
-			f.add("RT309", l, l.ValueAt,
-				"Disallow:", "Allow without a path has no effect, and disallowed everything for older robots of Yandex")
-		}
-		return
-	}
+	comma, blank := strings.Index(v, ",/"), strings.IndexAny(v, chars.Blanks)
+	switch {
+	case v == "" && l.Kind == model.Allow: // it says nothing, or the opposite of what it seems to
+		f.add("RT309", l, l.ValueAt, "Disallow:",
+			"Allow without a path has no effect, and disallowed everything for older robots of Yandex")
+	case v == "": // nothing is closed (RFC 9309 §2.2)
 	// Only a well-known name is safe to tell from a path without its slash (RT013).
 	// There is no replacement: in the group where the line stands, a User-agent line would
 	// join the others, and close the site to them all.
-	if model.KnownAgent(v) != "" {
+	case model.KnownAgent(v) != "":
 		f.add("RT003", l, l.ValueAt, "", "%s is a crawler's name, not a path, so the rule matches nothing", v)
-		return
-	}
-	if i := strings.Index(v, ",/"); i >= 0 && !strings.ContainsAny(v, chars.Blanks) && !chars.AbsoluteURL(v) {
-		f.add("RT004", l, l.ValueAt+i, "", "%s is one path, with its commas", v)
-		return
-	}
-	// The grammar has no blanks in a path, and no URL that is sent has one either.
-	if i := strings.IndexAny(v, chars.Blanks); i >= 0 {
-		f.add("RT004", l, l.ValueAt+i, eachPath(l), "%s holds a blank, so it is one path that hardly any URL begins with", v)
-		return
-	}
-	if !f.absolute(l) {
+	case comma >= 0 && blank < 0 && !chars.AbsoluteURL(v):
+		f.add("RT004", l, l.ValueAt+comma, "", "%s is one path, with its commas", v)
+	case blank >= 0: // no URL that is sent has one
+		f.add("RT004", l, l.ValueAt+blank, eachPath(l), "%s holds a blank, so it is one path that hardly any URL begins with", v)
+	case !f.absolute(l):
 		f.pattern(l)
 	}
 }
@@ -55,10 +46,10 @@ func (f *checker) absolute(l *model.Line) bool {
 	rest, ok := chars.CutScheme(l.Value)
 	host, path, deep := strings.Cut(rest, "/")
 	if !ok {
+		what = "begins with a host"
 		if !deep || !isHost(host) {
 			return false
 		}
-		what = "begins with a host"
 	}
 	replacement := l.With("/" + path)
 	if model.Core("/"+path) == "/" || f.elsewhere(host) {
@@ -97,13 +88,11 @@ func bareHost(host string) string {
 // isHost reports whether the first part of a path is a host name, and not the name of a
 // program or a page.
 func isHost(name string) bool {
+	name = strings.ToLower(name)
 	i := strings.LastIndexByte(name, '.')
-	if i <= 0 || strings.Trim(strings.ToLower(name), chars.Letters+"0123456789-.") != "" {
-		return false
-	}
-	end := strings.ToLower(name[i+1:])
-	return len(end) > 1 && strings.Trim(end, chars.Letters) == "" &&
-		!model.IsProgram(end) && !strings.HasPrefix(end, "htm")
+	end := name[i+1:]
+	return i > 0 && strings.Trim(name, chars.Letters+"0123456789-.") == "" && len(end) > 1 &&
+		strings.Trim(end, chars.Letters) == "" && !model.IsProgram(end) && !strings.HasPrefix(end, "htm")
 }
 
 // pattern checks a value that is one path, or the pattern of one.
@@ -112,7 +101,11 @@ func (f *checker) pattern(l *model.Line) {
 	// RFC 9309 §2.2 wants a slash, its own example 5.1 begins with a star, and
 	// Google's matcher prepends nothing.
 	if v[0] != '/' && v[0] != '*' {
-		f.add("RT013", l, l.ValueAt, slashed(l), "%s begins with neither / nor *, so it matches nothing%v", v, directoryToo(v))
+		directory := ""
+		if strings.Trim(strings.ToLower(v), chars.Letters+"0123456789-_") == "" { // else what begins alike is meant
+			directory = "; write " + chars.Quote("/"+v+"/").String() + " if only the directory is meant"
+		}
+		f.add("RT013", l, l.ValueAt, slashed(l), "%s begins with neither / nor *, so it matches nothing%v", v, directory)
 	}
 	f.strayMarks(l)
 	f.wildcards(l)
@@ -132,41 +125,22 @@ func (f *checker) strayMarks(l *model.Line) {
 		f.add("RT316", l, l.ValueAt+i, l.With(strings.ReplaceAll(v, "&amp;", "&")),
 			"&amp; in %s is how HTML writes &: here it stands for itself, and hardly any URL has it", v)
 	} else if bare != v && bare != "" && !strings.HasSuffix(bare, "*") {
-		example := l.With(bare)
-		if model.Core(bare) == "/" {
-			example = "" // that would be about all of the site
-		}
-		f.add("RT316", l, l.ValueAt+len(bare), example, "%s ends in %s, which is a part of the path: only URLs that have it match", v, v[len(bare):])
+		f.add("RT316", l, l.ValueAt+len(bare), unlessAll(l, bare), "%s ends in %s, which is a part of the path: only URLs that have it match", v, v[len(bare):])
 	}
 }
 
-// slashed returns the rule with its slash: one is added, or the invisible characters before it are removed.
+// unlessAll returns the line with another path, "" if that would be about all of the site.
+func unlessAll(l *model.Line, path string) string {
+	if path == "" || model.Core(path) == "/" {
+		return ""
+	}
+	return l.With(path)
+}
+
+// slashed returns the rule with its slash: one is added, or what does not belong before it is removed: invisible
+// characters, quotation marks and brackets around the path, a backslash or an equals sign, an escaped slash.
 func slashed(l *model.Line) string {
 	v := strings.Map(chars.Visible, l.Value)
-	switch {
-	case model.Core(v) == "/", v == "":
-		return "" // that would be about all of the site
-	case v[0] == '/', v[0] == '*':
-		return l.With(v)
-	}
-	if path := undecorated(v); path != v {
-		if path != "" && path[0] == '/' && model.Core(path) != "/" {
-			return l.With(path)
-		}
-		return "" // it could be anything
-	}
-	switch {
-	case strings.HasPrefix(v, "./"), strings.HasPrefix(v, "../"):
-		return ""
-	case strings.IndexByte("?&=.;", v[0]) >= 0:
-		return l.With("/*" + v) // the middle of a URL was meant
-	}
-	return l.With("/" + v)
-}
-
-// undecorated returns a path without what does not belong to it: quotation marks and brackets around it, a backslash
-// or an equals sign before it, an escaped slash at its beginning.
-func undecorated(v string) string {
 	path := strings.TrimRight(strings.TrimLeft(v, "\"'`([{<\\"), "\"'`)]}>")
 	if strings.HasPrefix(path, "=/") {
 		path = path[1:]
@@ -174,48 +148,51 @@ func undecorated(v string) string {
 	if len(path) > 3 && strings.EqualFold(path[:3], "%2F") {
 		path = "/" + path[3:]
 	}
-	return path
-}
-
-// directoryToo ends the message on a name alone, which with a slash in front matches the
-// directory and also what merely begins alike.
-func directoryToo(v string) string {
-	if strings.Trim(strings.ToLower(v), chars.Letters+"0123456789-_") != "" {
+	switch {
+	case model.Core(v) == "/", v == "":
+		return "" // that would be about all of the site
+	case v[0] == '/', v[0] == '*':
+		return l.With(v)
+	case path != v && strings.HasPrefix(path, "/"):
+		return unlessAll(l, path)
+	case path != v, strings.HasPrefix(v, "./"), strings.HasPrefix(v, "../"): // it could be anything
 		return ""
+	case strings.IndexByte("?&=.;", v[0]) >= 0:
+		return l.With("/*" + v) // the middle of a URL was meant
 	}
-	return "; write " + chars.Quote("/"+v+"/").String() + " if only the directory is meant"
+	return l.With("/" + v)
 }
 
 // hash checks a comment that begins right after the path: a fragment (RT308), or part of
 // the path (RT307). The author knows which; only the rule without it is safe to name.
 func (f *checker) hash(l *model.Line) {
-	if strings.IndexByte(chars.Blanks+":", l.Text[l.CommentAt-1]) >= 0 || l.Value == "" {
-		return
-	}
+	comment := l.Text[l.CommentAt:]
+	switch {
+	case strings.IndexByte(chars.Blanks+":", l.Text[l.CommentAt-1]) >= 0:
 	// "#!" and "#/" are the paths of pages that script themselves together. Worse
 	// than useless: what is left of "Disallow: /#!/private" closes the whole site.
-	if next := l.Text[l.CommentAt+1:]; strings.HasPrefix(next, "!") || strings.HasPrefix(next, "/") {
-		f.add("RT308", l, l.CommentAt,
-			"", "%s is a fragment, which is never sent to a server: the rule is %s", l.Text[l.CommentAt:], l.Value)
-		return
+	case strings.HasPrefix(comment, "#!"), strings.HasPrefix(comment, "#/"):
+		f.add("RT308", l, l.CommentAt, "", "%s is a fragment, which is never sent to a server: the rule is %s", comment, l.Value)
+	default:
+		f.add("RT307", l, l.CommentAt, "", "# begins a comment, so the rule is only %s", l.Value)
 	}
-	f.add("RT307", l, l.CommentAt, "", "# begins a comment, so the rule is only %s", l.Value)
 }
 
 // eachPath returns a rule for each part of a list of paths, or one whose blanks are
 // escaped if it is none.
 func eachPath(l *model.Line) string {
-	parts := strings.Fields(l.Value)
-	for i, part := range parts {
-		part = strings.TrimRight(part, ",;")
-		if parts[i] = part; model.Core(part) == "/" || part == "" {
+	words := strings.Fields(l.Value)
+	parts := make([]string, len(words))
+	for i, word := range words {
+		parts[i] = strings.TrimRight(word, ",;")
+		switch part := parts[i]; {
+		case model.Core(part) == "/", part == "":
 			return "" // all of the site, or a comma alone
-		}
-		if part[0] != '/' && part[0] != '*' {
-			if words := strings.Fields(l.Value); !strings.HasSuffix(words[0], ":") { // else another record was pasted in
-				return l.With(strings.Join(words, "%20"))
-			}
-			return ""
+		case part[0] == '/', part[0] == '*':
+		case strings.HasSuffix(words[0], ":"):
+			return "" // another record, pasted in
+		default:
+			return l.With(strings.Join(words, "%20"))
 		}
 	}
 	return eachLine(l, parts)
@@ -239,8 +216,7 @@ func (f *checker) wildcards(l *model.Line) {
 	v := l.Value
 	switch c := model.Core(v); {
 	case c != v && c != "/":
-		f.star(l, l.ValueAt+len(c), l.With(c),
-			"the * at the end of %s matches nothing more; it only makes the rule count as longer", v)
+		f.star(l, l.ValueAt+len(c), l.With(c), "the * at the end of %s matches nothing more; it only makes the rule count as longer", v)
 	case v[0] == '*': // "*.gif$" is what most people write, and RFC 9309's own example has it
 		slash := l.With("/" + v)
 		if c == "/" {
@@ -259,23 +235,17 @@ func (f *checker) wildcards(l *model.Line) {
 	}
 	// Google's matcher and design by §2.2.3: "$" designates the end, and only the
 	// end of the pattern is one. A name that begins with it, as in /$metadata, is meant so.
-	if i := strings.IndexByte(v, '$'); i >= 0 && i < len(v)-1 && !names(v[:i], v[i+1:]) {
+	i := strings.IndexByte(v, '$')
+	if i >= 0 && i < len(v)-1 && !(strings.HasSuffix(v[:i], "/") && strings.Trim(strings.ToLower(v[i+1:i+2]), chars.Letters+"{") == "") {
 		f.add("RT302", l, l.ValueAt+i, "", "$ is special at the end only: in %s it stands for a dollar sign", v)
 	}
 }
 
 // star remarks on a wildcard that matches nothing more. One that makes its rule win over
-// another is there for that.
+// another is there for that. All rules are judged at once: many files have a star in each line. The other findings keep
+// their budget.
 func (f *checker) star(l *model.Line, at int, replacement, format string, args ...any) {
-	if f.Unbounded || f.isIdle(l) {
-		f.once("RT007", l, at, replacement, format, args...)
-	}
-}
-
-// isIdle reports whether the stars at the end of a rule decide nothing. All rules are judged at
-// once: many files have a star in each line. The other findings keep their budget.
-func (f *checker) isIdle(l *model.Line) bool {
-	if f.idle == nil {
+	if f.idle == nil && !f.Unbounded {
 		f.idle = map[*model.Line]bool{}
 		var edits []same.Edit
 		for _, l := range f.Lines {
@@ -292,19 +262,23 @@ func (f *checker) isIdle(l *model.Line) bool {
 			f.Doubt("RT007")
 		}
 	}
-	return f.idle[l]
+	if f.Unbounded || f.idle[l] {
+		f.once("RT007", l, at, replacement, format, args...)
+	}
 }
 
-// names reports whether a '$' between two texts begins a name.
-func names(before, after string) bool {
-	return strings.HasSuffix(before, "/") && strings.Trim(strings.ToLower(after[:1]), chars.Letters+"{") == ""
-}
-
-// findEscapes returns what is worth a finding in a pattern: by rule, where the first of its kind
-// stands.
-func findEscapes(v string) map[string]int {
-	at := map[string]int{}
+// escapes checks percent-encoding and what should have been encoded (RFC 9309
+// §2.2.2, RFC 3986 §2.1). Each kind is reported once a line, where its first stands. Google upper-cases the
+// digits of escapes and decodes none; RFC 9309 decodes those of unreserved
+// characters; the robots of 1994 compare bytes.
+func (f *checker) escapes(l *model.Line) {
+	v, at := l.Value, map[string]int{}
 	for i := len(v) - 1; i >= 0; i-- {
+		if v[i] >= 0x80 && utf8.RuneStart(v[i]) {
+			if r, _ := utf8.DecodeRuneInString(v[i:]); !chars.Invisible(r) {
+				at["RT306"] = i
+			}
+		}
 		if v[i] != '%' {
 			continue
 		}
@@ -321,18 +295,8 @@ func findEscapes(v string) map[string]int {
 			at["RT304"] = i
 		}
 	}
-	return at
-}
-
-// escapes checks percent-encoding and what should have been encoded (RFC 9309
-// §2.2.2, RFC 3986 §2.1). Each kind is reported once a line. Google upper-cases the
-// digits of escapes and decodes none; RFC 9309 decodes those of unreserved
-// characters; the robots of 1994 compare bytes.
-func (f *checker) escapes(l *model.Line) {
-	v, escaped := l.Value, ""
-	at := findEscapes(v)
-	wide := strings.IndexFunc(v, func(r rune) bool { return r >= 0x80 && !chars.Invisible(r) })
-	if (len(at) > 0 || wide >= 0) && len(v) <= report.MaxReplacement && !strings.ContainsFunc(v, chars.Invisible) { // RT113 removes those
+	escaped := ""
+	if len(at) > 0 && len(v) <= report.MaxReplacement && !strings.ContainsFunc(v, chars.Invisible) { // which RT113 removes
 		escaped = l.With(reescape(v))
 	}
 	// To RFC 9309 a stray "%" stands for itself, as %25 would; other readers give up
@@ -350,14 +314,13 @@ func (f *checker) escapes(l *model.Line) {
 	if i, ok := at["RT305"]; ok {
 		f.add("RT305", l, l.ValueAt+i, escaped, "%s is an ordinary character: RFC 9309 compares it decoded, Google as written", v[i:i+3])
 	}
-	// A path may hold %23, but its author mostly means the fragment of a page.
-	if i, ok := at["RT308"]; ok {
+	if i, ok := at["RT308"]; ok { // a path may hold %23, but its author mostly means the fragment of a page
 		f.add("RT308", l, l.ValueAt+i, "", "%%23 stands for #, and what follows a # is never sent to a server")
 	}
 	// Google and RFC 9309 encode such characters as UTF-8; Yandex asks authors to do
 	// so, and a file in another encoding matches nothing at all.
-	if wide >= 0 {
-		f.once("RT306", l, l.ValueAt+wide, escaped, "%s has characters outside ASCII, which not all readers encode alike", v)
+	if i, ok := at["RT306"]; ok {
+		f.once("RT306", l, l.ValueAt+i, escaped, "%s has characters outside ASCII, which not all readers encode alike", v)
 	}
 }
 
@@ -372,13 +335,8 @@ func reescape(v string) string {
 // letters or digits, so that "jsessionid=" or "jsessionid=*" alone, which mean
 // every session, are none.
 func session(v string) bool {
-	lower := strings.ToLower(v)
 	for _, key := range [...]string{"jsessionid=", "phpsessid="} {
-		i := strings.Index(lower, key)
-		if i < 0 {
-			continue
-		}
-		value := lower[i+len(key):]
+		_, value, _ := strings.Cut(strings.ToLower(v), key)
 		if n := len(value) - len(strings.TrimLeft(value, chars.Letters+"0123456789")); n >= 8 {
 			return true
 		}

@@ -11,8 +11,27 @@ import (
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
-// preferenceChecks checks what the file says about use by AI: Content-Usage
-// (draft-ietf-aipref-attach), Content-Signal and License (RSL 1.0). Package usage reads them.
+// preferences is what has been said so far about use by AI: in Content-Usage (draft-ietf-aipref-attach),
+// Content-Signal and License (RSL 1.0). Package usage reads them.
+type preferences struct {
+	*checker
+	table    []usage.Mapping
+	policy   *policy.Policy
+	asked    int // how often of onDisallowed, which looks at all rules
+	drafts   map[string]bool
+	usages   map[preference]*model.Line // of the group at hand: the line that said so
+	said     map[string]usage.Statement // by key: the first signal of any group
+	signaled *model.Group               // the last that has a signal
+	train    [2]*model.Line             // the first line that refuses training (0) and that grants it (1)
+	star     *model.Line                // a signal for *
+	silent   *model.Line                // a named group that closes not everything and has no signal
+}
+
+const maxAsked = 1000
+
+// preference is a label for a path, with its value.
+type preference struct{ path, label, value string }
+
 func (f *checker) preferenceChecks() {
 	c := &preferences{checker: f, drafts: map[string]bool{}, said: map[string]usage.Statement{}, table: usage.Table()}
 	for _, l := range f.Loose {
@@ -31,33 +50,11 @@ func (f *checker) preferenceChecks() {
 	// needs none, as in the files that a proxy manages, where * has the signal and each training
 	// crawler is shut out.
 	if c.star != nil && c.silent != nil {
-		c.add("RT507", c.star, -1, "",
-			"the group for %s in line %d has no content signal, and some readers do not fall back to this one",
+		c.add("RT507", c.star, -1, "", "the group for %s in line %d has no content signal, and some readers do not fall back to this one",
 			c.silent.Value, c.silent.Number)
 	}
 	c.disagreements()
 }
-
-// preferences is what has been said so far.
-type preferences struct {
-	*checker
-	table     []usage.Mapping
-	policy    *policy.Policy // parsed when first needed
-	drafts    map[string]bool
-	usages    map[preference]*model.Line // of the group at hand: the line that said so
-	said      map[string]usage.Statement // by key: the first signal of any group
-	signaled  *model.Group               // the last that has a signal
-	train     [2]*model.Line             // the first line that refuses training (0) and that grants it (1)
-	entered   *model.Group               // that the next three are of
-	decider   policy.Group
-	allowed   []string    // paths of its allow lines, sorted
-	wildAllow bool        // one of them has a wildcard
-	star      *model.Line // a signal for *
-	silent    *model.Line // a named group that closes not everything and has no signal
-}
-
-// preference is a label for a path, with its value.
-type preference struct{ path, label, value string }
 
 // record checks a line. What is a draft is said once for each field (RT510), whatever else is right or wrong about it.
 func (c *preferences) record(l *model.Line) {
@@ -70,13 +67,14 @@ func (c *preferences) record(l *model.Line) {
 		if _, said := read(l, l.Value); said[0].Problem != "" {
 			c.add("RT508", l, l.ValueAt, "", "%s is %v, so the licence is not found", l.Value, said[0].Problem)
 		}
+		return
+	case model.LLMPolicy, model.DisallowAI, model.AllowAI, model.AgentPurpose:
+	default:
+		return
 	}
-	switch l.Kind {
-	case model.ContentUsage, model.ContentSignal, model.LLMPolicy, model.DisallowAI, model.AllowAI, model.AgentPurpose:
-		if !c.drafts[l.Kind] {
-			c.drafts[l.Kind] = true
-			c.add("RT510", l, -1, "", "%v comes from a draft or a convention, not from a standard", model.FieldName(l.Kind))
-		}
+	if !c.drafts[l.Kind] {
+		c.drafts[l.Kind] = true
+		c.add("RT510", l, -1, "", "%v comes from a draft or a convention, not from a standard", model.FieldName(l.Kind))
 	}
 }
 
@@ -121,22 +119,27 @@ func (c *preferences) usage(l *model.Line, path string, s usage.Statement) {
 		c.add("RT501", l, l.ValueAt, "", "%s has no value, so the preference is unknown", s.Key)
 		return
 	case s.Problem != "":
-		c.add("RT501", l, l.ValueAt, c.yesNo(l, path, s.Key, s.Value),
+		c.add("RT501", l, l.ValueAt, yesNo(l, path, s.Key, s.Value),
 			"the value %s of %s is neither y nor n, so the preference is unknown", s.Value, s.Key)
 		return
 	}
-	c.label(l, s)
+	switch s.Key {
+	// From vocab-00 to vocab-04; copied from articles of that time.
+	case "tdm", "ai", "genai", "train-genai", "inference", "all", "bots", "ai-output":
+		c.add("RT503", l, l.ValueAt, "", "the label %s was dropped from the draft", s.Key)
+	default:
+		if !c.knows(s) {
+			c.add("RT503", l, l.ValueAt, "", "the label %s is unknown", s.Key)
+		}
+	}
 	if c.usages == nil {
 		return // before any group, where it is for no crawler
 	}
 	// Statements for one path are combined, and any "n" among them is stronger: the
 	// opposite of allow and disallow.
 	path = cmp.Or(path, "/") // no path is the whole site
-	opposite := preference{path, s.Key, "n"}
-	if s.Value == "n" {
-		opposite.value = "y"
-	}
-	if was, ok := c.usages[opposite]; ok {
+	opposite := map[string]string{"y": "n", "n": "y"}[s.Value]
+	if was := c.usages[preference{path, s.Key, opposite}]; was != nil {
 		c.add("RT505", l, l.ValueAt, "", "%v=%v contradicts line %d for the same path: n wins", s.Key, s.Value, was.Number)
 	}
 	c.usages[preference{path, s.Key, s.Value}] = l
@@ -154,42 +157,28 @@ func (c *preferences) unheard(l *model.Line, dictionary string, said []usage.Sta
 	}
 	for _, part := range parts {
 		_, alone := read(l, strings.Trim(part, chars.Blanks))
-		if len(alone) != 1 || alone[0].Problem != "" || !c.knows(alone[0].By, alone[0].Key) {
+		if len(alone) != 1 || alone[0].Problem != "" || !c.knows(alone[0]) {
 			continue
 		}
 		s := alone[0]
-		same := func(o usage.Statement) bool { return o.Key == s.Key }
-		switch i := slices.IndexFunc(said, same); {
+		switch i := slices.IndexFunc(said, func(o usage.Statement) bool { return o.Key == s.Key }); {
 		case i < 0:
 			before, _ := strings.CutSuffix(l.Value, dictionary)
-			c.add("RT501", l, l.ValueAt, l.Text[:l.ValueAt]+before+strings.ReplaceAll(dictionary,
-				";", ","), "%v=%v stands behind a semicolon, so it is a parameter and says nothing", s.Key, s.Value)
+			c.add("RT501", l, l.ValueAt, l.Text[:l.ValueAt]+before+strings.ReplaceAll(dictionary, ";", ","),
+				"%v=%v stands behind a semicolon, so it is a parameter and says nothing", s.Key, s.Value)
 		case said[i].Value != s.Value:
 			c.add("RT505", l, l.ValueAt, "", "%v=%v and %v=%v stand in one line: the last one counts", s.Key, s.Value, s.Key, said[i].Value)
 		}
 	}
 }
 
-// knows reports whether a key of a mechanism means anything.
-func (c *preferences) knows(by usage.Mechanism, key string) bool {
-	return slices.ContainsFunc(c.table, func(m usage.Mapping) bool { return m.By == by && m.Key == key })
-}
-
-// label checks a label against the vocabulary of the draft.
-func (c *preferences) label(l *model.Line, s usage.Statement) {
-	switch s.Key {
-	// From vocab-00 to vocab-04; copied from articles of that time.
-	case "tdm", "ai", "genai", "train-genai", "inference", "all", "bots", "ai-output":
-		c.add("RT503", l, l.ValueAt, "", "the label %s was dropped from the draft", s.Key)
-	default:
-		if !c.knows(s.By, s.Key) {
-			c.add("RT503", l, l.ValueAt, "", "the label %s is unknown", s.Key)
-		}
-	}
+// knows reports whether the key of a statement means anything.
+func (c *preferences) knows(s usage.Statement) bool {
+	return slices.ContainsFunc(c.table, func(m usage.Mapping) bool { return m.By == s.By && m.Key == s.Key })
 }
 
 // yesNo returns the line with yes and no as y and n, "" if that is not what it has.
-func (c *preferences) yesNo(l *model.Line, path, label, value string) string {
+func yesNo(l *model.Line, path, label, value string) string {
 	word := ""
 	switch strings.ToLower(strings.Trim(value, `"`)) {
 	case "yes", "y", "allow", "true", "?1":
@@ -211,52 +200,32 @@ func (c *preferences) yesNo(l *model.Line, path, label, value string) string {
 // only to what is acquired. A path with wildcards, and one of which a part is
 // allowed, are left alone.
 func (c *preferences) onDisallowed(l *model.Line, path string) {
-	if l.Group == nil || strings.ContainsAny(path, "*$") {
-		return
-	}
 	path = cmp.Or(path, "/")
-	c.enter(l.Group)
-	i, _ := slices.BinarySearch(c.allowed, path)
-	if c.wildAllow || i < len(c.allowed) && strings.HasPrefix(c.allowed[i], path) {
-		return // a part is open, or may be
-	}
-	if d := c.decider.Decide(path); !d.Allowed {
-		c.add("RT504", l, l.ValueAt,
-			"", "%s is disallowed by line %d, so nothing is collected that the preference could apply to", path, d.Rule.Line)
-	}
-}
-
-// enter makes g the group whose rules onDisallowed asks.
-func (c *preferences) enter(g *model.Group) {
-	if c.entered == g {
+	if c.asked++; c.asked > maxAsked || l.Group == nil || strings.ContainsAny(path, "*$") || slices.ContainsFunc(l.Group.Rules, func(r *model.Line) bool {
+		return r.Kind == model.Allow && (strings.Contains(r.Value, "*") || strings.HasPrefix(r.Value, path))
+	}) {
 		return
 	}
-	c.entered, c.allowed, c.wildAllow = g, nil, false
-	for _, r := range g.Rules {
-		if r.Kind == model.Allow {
-			c.allowed = append(c.allowed, r.Value)
-			c.wildAllow = c.wildAllow || strings.Contains(r.Value, "*")
-		}
-	}
-	slices.Sort(c.allowed)
 	if c.policy == nil {
 		c.policy = policy.Parse([]byte(c.Text))
 	}
-	c.decider = c.policy.Group(model.AgentName(g.Agents[0]))
+	if d := c.policy.Decide(model.AgentName(l.Group.Agents[0]), path); !d.Allowed {
+		c.add("RT504", l, l.ValueAt, "",
+			"%s is disallowed by line %d, so nothing is collected that the preference could apply to", path, d.Rule.Line)
+	}
 }
 
 // contentSignal checks a value of the form search=yes, ai-train=no (RT506). There
-// is no path in it.
+// is no path in it. A key without a value, "ai_train", "true": each is as if it were not there, which
+// neither grants nor refuses anything.
 func (c *preferences) contentSignal(l *model.Line) {
-	// A key without a value, "ai_train", "true": each is as if it were not there, which
-	// neither grants nor refuses anything.
 	_, said := read(l, l.Value)
 	if said == nil {
 		c.add("RT506", l, l.ValueAt, "", "%s states no signal", l.Value)
 	}
 	for _, s := range said {
 		switch {
-		case !c.knows(s.By, s.Key):
+		case !c.knows(s):
 			c.add("RT506", l, l.ValueAt, "", "%s is no key of a content signal", s.Key)
 			continue
 		case s.Problem != "" && s.Key == "use":
@@ -278,15 +247,8 @@ func (c *preferences) contentSignal(l *model.Line) {
 // trains notes the first line that grants training and the first that refuses it.
 func (c *preferences) trains(l *model.Line, s usage.Statement) {
 	what, _, _ := usage.For([]usage.Statement{s}, usage.TrainAI, c.table...)
-	if what == usage.Unknown {
-		return
-	}
-	at := &c.train[0]
-	if what == usage.Allow {
-		at = &c.train[1]
-	}
-	if *at == nil {
-		*at = l
+	if at := map[usage.Preference]**model.Line{usage.Disallow: &c.train[0], usage.Allow: &c.train[1]}[what]; at != nil {
+		*at = cmp.Or(*at, l)
 	}
 }
 
@@ -301,11 +263,11 @@ func (c *preferences) signal(l *model.Line, s usage.Statement) {
 	if was, ok := c.said[s.Key]; !ok {
 		c.said[s.Key] = s
 	} else if was.Value != s.Value {
-		c.add("RT507", l, l.ValueAt,
-			"", "%v=%v differs from %v in line %d: readers disagree on which of them holds", s.Key, s.Value, was.Value, was.Line)
+		c.add("RT507", l, l.ValueAt, "",
+			"%v=%v differs from %v in line %d: readers disagree on which of them holds", s.Key, s.Value, was.Value, was.Line)
 	}
-	if c.signaled = g; g.Star != nil && c.star == nil {
-		c.star = l
+	if c.signaled = g; g.Star != nil {
+		c.star = cmp.Or(c.star, l)
 	}
 }
 
@@ -316,13 +278,11 @@ func (c *preferences) disagreements() {
 	refused, granted := c.train[0], c.train[1]
 	// Within one notation it is RT505 or RT507.
 	if refused != nil && granted != nil && refused.Kind != granted.Kind {
-		c.add("RT509", granted, granted.ValueAt, "",
-			"%v grants the training of models, and %v in line %d refuses it",
+		c.add("RT509", granted, granted.ValueAt, "", "%v grants the training of models, and %v in line %d refuses it",
 			model.FieldName(granted.Kind), model.FieldName(refused.Kind), refused.Number)
 	}
 	for _, g := range c.Groups {
-		a := g.Train
-		switch {
+		switch a := g.Train; {
 		case a == nil || g.Star != nil:
 		case granted != nil && g.Blocked:
 			c.add("RT509", a, -1, "", "%s is shut out, while line %d grants the training of models", a.Value, granted.Number)

@@ -2,84 +2,72 @@ package model
 
 import "strings"
 
-// What is said here about single crawlers is their operators' own documentation as
-// of November 2026.
-
-// KnownAgent returns the usual spelling of a well-known crawler's product token, ""
-// if name (in lower case) is none.
-func KnownAgent(name string) string {
-	for _, known := range [...]string{"Googlebot", "Googlebot-Image", "Googlebot-News", "Googlebot-Video",
-		"Googlebot-Mobile",
-		"AdsBot-Google", "Mediapartners-Google", "Google-Extended", "GoogleOther", "Google-CloudVertexBot",
-		"Yandex", "YandexBot", "YandexImages", "YandexAdditional", "bingbot", "msnbot", "adidxbot", "BingPreview",
-		"Slurp",
-		"DuckDuckBot", "DuckAssistBot", "Baiduspider", "Applebot", "Applebot-Extended", "Amazonbot", "Amzn-SearchBot",
-		"GPTBot", "OAI-SearchBot", "ChatGPT-User", "ClaudeBot", "Claude-SearchBot", "Claude-User", "CCBot",
-		"PerplexityBot", "Bytespider", "meta-externalagent", "FacebookBot", "facebookexternalhit", "Twitterbot",
-		"SeznamBot", "AhrefsBot", "SemrushBot", "MJ12bot", "DotBot", "ia_archiver", "PetalBot", "Exabot", "Sogou"} {
-		if strings.EqualFold(name, known) {
-			return known
-		}
-	}
-	return ""
+// A crawler is what is known of a product token: its operator's own documentation as of November 2026.
+type crawler struct {
+	name    string // in its usual spelling; in lower case where the token is no longer used alone
+	token   bool   // stands for a use and fetches nothing
+	trains  bool   // is for the training of models
+	delay   string // the engine whose crawlers do not read Crawl-delay
+	search  bool   // of a search engine that renders pages
+	retired string // what stands in for it now
 }
 
-// Retired says what stands in for a product token that is no longer used, "" if
-// name (in lower case) still is.
-func Retired(name string) string {
-	switch name {
-	case "anthropic-ai", "claude-web":
-		return "Anthropic's crawlers are ClaudeBot, Claude-SearchBot and Claude-User"
-	case "msnbot", "msnbot-media":
-		return "Bing's crawler is bingbot"
-	case "slurp":
-		return "Yahoo's results come from Bing, whose crawler is bingbot"
-	case "teoma":
-		return "Ask closed its search engine"
-	case "googlebot-mobile":
-		return "Google's mobile crawler answers to Googlebot"
-	case "scooter", "twiceler", "gigabot", "exabot":
-		return "its search engine has closed"
-	case "cohere-ai":
-		return "Cohere runs no crawler"
+const (
+	anthropics = "Anthropic's crawlers are ClaudeBot, Claude-SearchBot and Claude-User"
+	closed     = "its search engine has closed"
+)
+
+var crawlers = func() map[string]crawler {
+	all := map[string]crawler{}
+	for _, c := range []crawler{
+		{name: "Google-Extended", token: true, trains: true}, {name: "Applebot-Extended", token: true, trains: true},
+		{name: "GPTBot", trains: true}, {name: "ClaudeBot", trains: true}, {name: "CCBot", trains: true},
+		{name: "meta-externalagent", trains: true}, {name: "Bytespider", trains: true},
+		{name: "Googlebot-Mobile", retired: "Google's mobile crawler answers to Googlebot"},
+		{name: "Applebot", delay: "Apple"}, {name: "Amazonbot", delay: "Amazon"}, {name: "bingbot", search: true},
+		{name: "msnbot", retired: "Bing's crawler is bingbot"}, {name: "Exabot", retired: closed},
+		{name: "Slurp", retired: "Yahoo's results come from Bing, whose crawler is bingbot"},
+	} {
+		all[strings.ToLower(c.name)] = c
 	}
-	return ""
+	for name := range strings.FieldsSeq(`Googlebot Googlebot-Image Googlebot-News Googlebot-Video AdsBot-Google
+		Mediapartners-Google GoogleOther Google-CloudVertexBot Yandex YandexBot YandexImages YandexAdditional adidxbot
+		BingPreview DuckDuckBot DuckAssistBot Baiduspider Amzn-SearchBot OAI-SearchBot ChatGPT-User Claude-SearchBot
+		Claude-User PerplexityBot FacebookBot facebookexternalhit Twitterbot SeznamBot AhrefsBot SemrushBot MJ12bot
+		DotBot ia_archiver PetalBot Sogou`) {
+		all[strings.ToLower(name)] = crawler{name: name}
+	}
+	for name, retired := range map[string]string{
+		"anthropic-ai": anthropics, "claude-web": anthropics, "msnbot-media": "Bing's crawler is bingbot",
+		"teoma": "Ask closed its search engine", "scooter": closed, "twiceler": closed, "gigabot": closed,
+		"cohere-ai": "Cohere runs no crawler",
+	} {
+		all[name] = crawler{retired: retired}
+	}
+	return all
+}()
+
+// crawlerOf returns what is known of a name in lower case.
+func crawlerOf(name string) crawler {
+	c := crawlers[name]
+	switch {
+	case strings.HasPrefix(name, "googlebot"):
+		c.search, c.delay = true, "Google"
+	case strings.HasPrefix(name, "yandex"):
+		c.search, c.delay = true, "Yandex"
+	case name == "*":
+		c.search = true
+	}
+	return c
 }
+
+// KnownAgent returns the usual spelling of a well-known crawler's product token, "" if name is none.
+func KnownAgent(name string) string { return crawlers[strings.ToLower(name)].name }
+
+// Retired says what stands in for a product token that is no longer used, "" if name (in lower case) still is.
+func Retired(name string) string { return crawlers[name].retired }
 
 // IgnoresStar tells the crawlers that obey a group of their own alone.
 func IgnoresStar(name string) bool {
 	return strings.HasPrefix(name, "adsbot-google") || name == "mediapartners-google"
-}
-
-// tokenOnly are the product tokens that stand for a use and fetch nothing.
-func tokenOnly(name string) bool { return name == "google-extended" || name == "applebot-extended" }
-
-// trains tells the product tokens that stand for the training of models.
-func trains(name string) bool {
-	switch name {
-	case "google-extended", "applebot-extended", "gptbot", "claudebot", "ccbot", "meta-externalagent", "bytespider":
-		return true
-	}
-	return false
-}
-
-// ignoresDelay names the engine whose crawlers do not read Crawl-delay, "" if name
-// (in lower case) is none of them.
-func ignoresDelay(name string) string {
-	switch {
-	case strings.HasPrefix(name, "googlebot"):
-		return "Google"
-	case strings.HasPrefix(name, "yandex"):
-		return "Yandex"
-	case name == "applebot":
-		return "Apple"
-	case name == "amazonbot":
-		return "Amazon"
-	}
-	return ""
-}
-
-// searches tells the product tokens of search engines that render pages, and * .
-func searches(name string) bool {
-	return name == "*" || name == "bingbot" || strings.HasPrefix(name, "googlebot") || strings.HasPrefix(name, "yandex")
 }

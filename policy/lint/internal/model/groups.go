@@ -1,6 +1,9 @@
 package model
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Group is one or more user-agent lines, the rules under them, and the other
 // records among both.
@@ -51,24 +54,20 @@ func (f *File) group() {
 // its lines.
 func (g *Group) describe() {
 	for _, a := range g.Agents {
-		name := AgentName(a)
-		note(&g.Star, a, name == "*")
-		note(&g.Search, a, searches(name))
-		note(&g.Token, a, tokenOnly(name))
-		note(&g.Train, a, trains(name))
-		if engine := ignoresDelay(name); engine != "" && g.Hasty == nil {
-			g.Hasty, g.Engine = a, engine
+		c := crawlerOf(AgentName(a))
+		for at, is := range map[**Line]bool{
+			&g.Star: AgentName(a) == "*", &g.Search: c.search, &g.Token: c.token, &g.Train: c.trains,
+		} {
+			if is {
+				*at = cmp.Or(*at, a) // the first
+			}
+		}
+		if c.delay != "" && g.Hasty == nil {
+			g.Hasty, g.Engine = a, c.delay
 		}
 	}
 	rule, exceptions := Closing(g.Rules)
 	g.Blocked = rule != nil && exceptions == 0
-}
-
-// note keeps the first line for which ok holds.
-func note(at **Line, l *Line, ok bool) {
-	if ok && *at == nil {
-		*at = l
-	}
 }
 
 // Closing returns the rule that closes everything, nil if none does, and how many

@@ -101,29 +101,18 @@ func (r *Report) Whole(id, format string, args ...any) {
 	}
 }
 
-// likewise ends the message of a remark.
-func (t *tally) likewise() string {
-	if t.others == 0 {
-		return ""
-	}
-	lines := t.lines
-	if t.others > len(lines) {
-		lines = append(lines, "…")
-	}
-	least := ""
-	if t.doubtful {
-		least = "at least "
-	}
-	return fmt.Sprintf(" (likewise %s%s: %s)", least, chars.Count(t.others, "more line"), strings.Join(lines, ", "))
-}
-
 // Sorted returns the findings by line, column and rule. Those that count the rest of a rule
 // come last.
 func (r *Report) Sorted() []Finding {
 	ids := slices.Sorted(maps.Keys(r.rules))
 	for _, id := range ids {
-		if t := r.rules[id]; t.remark > 0 {
-			r.found[t.remark-1].Message += t.likewise()
+		t := r.rules[id]
+		least := map[bool]string{true: "at least "}[t.doubtful]
+		if t.others > len(t.lines) {
+			t.lines = append(t.lines, "…")
+		}
+		if t.others > 0 { // ends the message of a remark
+			r.found[t.remark-1].Message += fmt.Sprintf(" (likewise %s%s: %s)", least, chars.Count(t.others, "more line"), strings.Join(t.lines, ", "))
 		}
 	}
 	slices.SortStableFunc(r.found, func(a, b Finding) int {
@@ -132,12 +121,8 @@ func (r *Report) Sorted() []Finding {
 	for _, id := range ids {
 		t := r.rules[id]
 		if n := t.count - MaxPerRule; n > 0 && !r.Unbounded {
-			perhaps := ""
-			if t.doubtful {
-				perhaps = "perhaps "
-			}
-			r.found = append(r.found, Finding{ID: id, Number: t.overflow, More: n,
-				Message: fmt.Sprintf("and %s%d more, the first of them here", perhaps, n)})
+			perhaps := map[bool]string{true: "perhaps "}[t.doubtful]
+			r.found = append(r.found, Finding{ID: id, Number: t.overflow, More: n, Message: fmt.Sprintf("and %s%d more, the first of them here", perhaps, n)})
 		}
 	}
 	return r.found
