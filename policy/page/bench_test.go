@@ -44,23 +44,6 @@ func ways(data []byte) map[string]func() io.Reader {
 	}
 }
 
-func BenchmarkReader(b *testing.B) {
-	data := largePage()
-	for _, name := range []string{"plain", "not HTML", "HTML"} {
-		way := ways(data)[name]
-		buf := make([]byte, 32<<10)
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(data)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, way(), buf); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // Where no meta element is looked for, a Reader costs a branch for each piece.
 // The source is memory, which is the fastest there is.
 func TestReaderGetsOutOfTheWay(t *testing.T) {
@@ -105,14 +88,6 @@ func BenchmarkParseHeader(b *testing.B) {
 				parsed = page.ParseHeader(bb.header.Values("X-Robots-Tag"))
 			}
 		})
-	}
-}
-
-func BenchmarkFor(b *testing.B) {
-	rules := page.ParseHeader([]string{"noindex, nofollow, googlebot: max-snippet:20"})
-	b.ReportAllocs()
-	for b.Loop() {
-		effect = rules.For(policy.Google, "googlebot")
 	}
 }
 

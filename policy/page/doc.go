@@ -72,20 +72,11 @@
 //
 // Where sources disagree or are silent, this is what the package does:
 //
-//   - [Q] Yandex's help has positive words in meta elements only, its parser in the
-//     header too. The package follows the parser: "all, none" in a header lifts
-//     all. An older bit field of the same parser says the opposite.
-//   - [Q] Bing publishes no rule for conflicts. Restrictions add up. Whether it knows the rule
-//     none is not documented either; it counts.
-//   - [Q] What Google makes of the comma in a date is not known. A date that begins with
-//     a weekday goes on behind the comma if a digit follows, as in MDN's example.
-//   - [Q] Whether Google reads a meta element in noscript is not known. It counts,
-//     as for any reader without scripts.
-//   - [Q] Commas in rel are recalled from Google's page, not read again. They
-//     separate words, as white space does.
-//   - [Q] "*" as a crawler's name is not documented. It stands for all.
-//   - [Q] Yandex, Applebot and others document the meta element in the head only,
-//     Google respects it in the body too. It counts wherever it stands.
+//   - [Q] Positive words lift in Yandex's header too, as its parser has it; its help has them in meta elements only.
+//   - [Q] Bing publishes no rule for conflicts: restrictions add up, none included.
+//   - [Q] A date that begins with a weekday goes on behind the comma if a digit follows.
+//   - [Q] A meta element counts wherever it stands, in noscript and in the body too. Commas separate words of rel.
+//   - [Q] "*" as a crawler's name stands for all.
 //
 // # Limits
 //

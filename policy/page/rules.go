@@ -97,12 +97,9 @@ func (r Rules) Add(o Rules) Rules {
 // "googlebot-news", "googlebot"; or "yandexbot", "yandex". Without tokens, only what is
 // for all applies.
 //
-// In every dialect but Yandex the restrictions add up and the smallest limit and
-// earliest date hold. In the Yandex dialect a positive word wins over its
-// opposite, wherever both stand. The Bing dialect takes nocache beside
-// noarchive for nocache alone. RFC9309 and Original are the strict reading for
-// a crawler of one's own: every rule has its effect, also those that some engine
-// ignores. The package documentation has the table.
+// The restrictions add up, and the smallest limit and earliest date hold, but for what the package
+// documentation says of Yandex and Bing. RFC9309 and Original are the strict reading for
+// a crawler of one's own: every rule has its effect, also those that some engine ignores.
 func (r Rules) For(d policy.Dialect, tokens ...string) Effect {
 	t := r.sum(reading(d), tokens)
 	return t.effect(r.incomplete)

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/dunglas/httpsfv"
-
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
@@ -44,17 +42,5 @@ func BenchmarkParseHeader(b *testing.B) {
 				said = usage.ParseHeader(bb.header)
 			}
 		})
-	}
-}
-
-// BenchmarkStructuredField is what of BenchmarkParseHeader the library for structured fields
-// takes, with nothing around it.
-func BenchmarkStructuredField(b *testing.B) {
-	fields := []string{"train-ai=n, search=y"}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := httpsfv.UnmarshalDictionary(fields); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

@@ -98,26 +98,15 @@
 //
 // Where sources disagree or are silent, this is what the package does:
 //
-//   - [Q] attach-05 matches paths like Allow and Disallow, but does not say whether per
-//     label. The longest path alone counts: a label that it leaves out is not looked
-//     for in shorter ones.
-//   - [Q] Rules with the same path apply separately; those of other paths that are as
-//     long, such as "/a*" and "/*b", are not mentioned. They do so too. A rule without a
-//     path is shorter than one for "/".
-//   - [Q] In the grammar of attach-05 a Content-Usage line ends the list of names of a
-//     group, in RFC 9309 §2.2.4 no such line may. For Content-Usage the draft holds: a line
-//     is for the names since the last rule or Content-Usage line. Where the RFC reads these
-//     and the names below as one group, "no" wins: if one of them is refused, all are. But a
-//     refusal for "*" does not reach a crawler that is named.
-//   - [Q] Nothing published says whom a Content-Signal binds that stands outside of the
-//     crawler's group. One of "*" counts for a crawler whose group has none, and is marked
-//     Inherited. Of several, "no" wins over "yes", and the narrowest use= holds. A
-//     Content-Signal is no rule and ends no list of names: the groups are those of RFC 9309.
-//   - [Q] Nothing published says whether Content-Signal has case. It is read without.
-//   - [Q] The names of the policy tokens that were announced in 2026-10 are not settled:
-//     the caller names those that it answers to.
-//   - [Q] Several tdm-reservation fields: any 1 counts. Locations of a tdmrep.json match as
-//     paths of robots.txt do.
+//   - [Q] Of Content-Usage the longest path alone counts, for all labels; paths of the same length apply separately. A
+//     rule without a path is shorter than one for "/".
+//   - [Q] A Content-Usage line is for the names since the last rule or Content-Usage line (attach-05). Where RFC 9309
+//     §2.2.4 reads these and the names below as one group, a refusal for one name is for all, but one for "*" does not
+//     reach a crawler that is named.
+//   - [Q] A Content-Signal of "*" counts for a crawler whose group has none, and is marked Inherited. Of several,
+//     "no" wins, and the narrowest use= holds. It ends no list of names, and is read without case.
+//   - [Q] The policy tokens that were announced in 2026-10 are not settled: the caller names those that it answers to.
+//   - [Q] Several tdm-reservation fields: any 1 counts. Locations of a tdmrep.json match as paths of robots.txt do.
 //
 // # Limits
 //

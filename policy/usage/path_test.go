@@ -3,8 +3,6 @@ package usage_test
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -14,89 +12,6 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
-
-// pattern returns a path as a regular expression (RFC 9309 §2.2.3).
-func pattern(path string) *regexp.Regexp {
-	text := regexp.QuoteMeta(path)
-	text = strings.ReplaceAll(text, `\*`, ".*")
-	if strings.HasSuffix(text, `\$`) {
-		text = strings.TrimSuffix(text, `\$`) + "$"
-	}
-	return regexp.MustCompile("^" + text)
-}
-
-// randomPaths returns up to 12 paths with wildcards, of few lengths.
-func randomPaths(rnd *rand.Rand) (paths []string) {
-	for range rnd.IntN(12) {
-		path := []byte("/")
-		for range rnd.IntN(5) {
-			path = append(path, "ab*"[rnd.IntN(3)])
-		}
-		if rnd.IntN(4) == 0 {
-			path = append(path, '$')
-		}
-		paths = append(paths, string(path))
-	}
-	return paths
-}
-
-// P-51, P-52, P-74: however paths have wildcards, those of robots.txt hold that are the
-// longest, and of a tdmrep.json the first.
-func TestWildcardPathsEqualAnEvaluator(t *testing.T) {
-	tier.Gate(t)
-	rnd := rand.New(rand.NewPCG(51, 74))
-	ties, firsts := 0, 0
-	for range 3_000 {
-		paths := randomPaths(rnd)
-		lines, entries := "user-agent: *\n", ""
-		for i, path := range paths {
-			lines += fmt.Sprintf("content-usage: %s l%d=n\n", path, i)
-			entries += fmt.Sprintf(`,{"location":%q,"tdm-reservation":1}`, path)
-		}
-		p, file := policy.Parse([]byte(lines)), []byte("["+strings.TrimPrefix(entries, ",")+"]")
-		for _, target := range []string{"/", "/a", "/ab", "/abab", "/bbbb", "/aabb?b"} {
-			longest, first := 0, 0
-			for i, path := range paths {
-				if !pattern(path).MatchString(target) {
-					continue
-				}
-				if longest = max(longest, len(path)); first == 0 {
-					first = i + 1
-				}
-			}
-			var want, got []string
-			different := map[string]bool{}
-			for i, path := range paths {
-				if len(path) == longest && pattern(path).MatchString(target) {
-					want = append(want, fmt.Sprintf("l%d", i))
-					different[path] = true
-				}
-			}
-			for _, s := range usage.ParseRobots(p, "ExampleBot", target) {
-				got = append(got, s.Key)
-			}
-			if fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Fatalf("%s: got %v, want %v\n%s", target, got, want, lines)
-			}
-			entry := 0
-			if said := usage.ParseTDMRep(file, target); said != nil {
-				entry = said[0].Line
-			}
-			if entry != first {
-				t.Fatalf("%s: got entry %d, want %d\n%s", target, entry, first, file)
-			}
-			if len(different) > 1 {
-				ties++
-			}
-			if first > 1 {
-				firsts++
-			}
-		}
-	}
-	if ties < 200 || firsts < 2_000 { // or the test says nothing
-		t.Errorf("got %d ties and %d later entries", ties, firsts)
-	}
-}
 
 // hostilePaths are ways to make n different paths cost much for a target of a's.
 var hostilePaths = []struct {
@@ -195,24 +110,6 @@ func TestManyPathsTakeAsLongAsRules(t *testing.T) {
 			if times > bound {
 				t.Errorf("%s, %s: it takes %.1f times as long as rules do", h.name, name, times)
 			}
-		}
-	}
-}
-
-// BenchmarkHostilePaths compares paths with a robots.txt with the same patterns as rules.
-func BenchmarkHostilePaths(b *testing.B) {
-	for _, h := range hostilePaths {
-		robots, rules, file := hostileFiles(h.path, 6_400)
-		for name, ask := range map[string]func(){
-			"rules":       func() { policy.Parse(rules).Decide("ExampleBot", longTarget) },
-			"robots.txt":  func() { said = usage.ParseRobots(robots, "ExampleBot", longTarget) },
-			"tdmrep.json": func() { said = usage.ParseTDMRep(file, longTarget) },
-		} {
-			b.Run(h.name+"/"+name, func(b *testing.B) {
-				for b.Loop() {
-					ask()
-				}
-			})
 		}
 	}
 }

@@ -22,33 +22,19 @@ const (
 	Allow
 )
 
-var preferences = [...]string{Unknown: "unknown", Disallow: "disallow", Allow: "allow"}
-
 // String returns "unknown", "disallow" or "allow".
 func (p Preference) String() string {
-	if int(p) < len(preferences) {
-		return preferences[p]
+	switch p {
+	case Disallow:
+		return "disallow"
+	case Allow:
+		return "allow"
 	}
-	return fmt.Sprintf("Preference(%d)", uint8(p))
+	return "unknown"
 }
 
-// MarshalText returns what String does. It fails for a value outside the constants.
-func (p Preference) MarshalText() ([]byte, error) {
-	if int(p) >= len(preferences) {
-		return nil, fmt.Errorf("usage: no Preference has the number %d", uint8(p))
-	}
-	return []byte(preferences[p]), nil
-}
-
-// UnmarshalText reads what MarshalText writes.
-func (p *Preference) UnmarshalText(text []byte) error {
-	i := slices.Index(preferences[:], string(text))
-	if i < 0 {
-		return fmt.Errorf("usage: %q is no Preference: write unknown, disallow or allow", text)
-	}
-	*p = Preference(i)
-	return nil
-}
+// MarshalText returns what String does.
+func (p Preference) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // A Mechanism is a way in which sites say something about use.
 type Mechanism string
