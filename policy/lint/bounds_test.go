@@ -123,15 +123,3 @@ func TestARemarkBeyondTheLimitIsCounted(t *testing.T) {
 		t.Errorf("got %d findings, %q and %q at the end", len(found), found[len(found)-2].Message, last.Message)
 	}
 }
-
-func BenchmarkFile(b *testing.B) {
-	for _, h := range hostile {
-		b.Run(strings.ReplaceAll(h.name, " ", "_"), func(b *testing.B) {
-			b.SetBytes(int64(len(h.data)))
-			b.ReportAllocs()
-			for b.Loop() {
-				lint.File([]byte(h.data))
-			}
-		})
-	}
-}

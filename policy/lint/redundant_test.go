@@ -1,7 +1,6 @@
 package lint_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -68,39 +67,6 @@ func TestRedundantRulesOfRealFilesChangeNoVerdict(t *testing.T) {
 	}
 }
 
-// Rules over two letters, a slash and the wildcards collide all the time.
-func TestRedundantRulesOfRandomFilesChangeNoVerdict(t *testing.T) {
-	tier.Gate(t)
-	random := rand.New(rand.NewPCG(9309, 2022))
-	word := func(alphabet string, n int) string {
-		b := []byte{'/'}
-		for range random.IntN(n) {
-			b = append(b, alphabet[random.IntN(len(alphabet))])
-		}
-		return string(b)
-	}
-	emptied := 0
-	for range 3000 {
-		text := "User-agent: *\n"
-		for range 2 + random.IntN(8) {
-			end := [...]string{"", "", "", "$", "*"}[random.IntN(5)]
-			text += fmt.Sprintf("%s: %s%s\n", [...]string{"Allow", "Disallow"}[random.IntN(2)], word("ab/*", 5), end)
-		}
-		less, n := withoutRedundant(text)
-		emptied += n
-		whole, without := policy.Google.Parse([]byte(text)), policy.Google.Parse([]byte(less))
-		for range 60 {
-			target := word("ab/", 7)
-			if got, want := without.Decide("x", target).Allowed, whole.Decide("x", target).Allowed; got != want {
-				t.Fatalf("%s: allowed %v, but %v without the redundant rules of\n%s\nleaving\n%s", target, want, got, text, less)
-			}
-		}
-	}
-	if emptied < 1000 {
-		t.Errorf("emptied only %d lines", emptied)
-	}
-}
-
 // Readers that take the first match are policy.Original. Without wildcards, a file says the same to them exactly if
 // no rule is reported as order-dependent.
 func TestOrderMattersExactlyWhereItIsReported(t *testing.T) {
@@ -141,42 +107,5 @@ func TestOrderMattersExactlyWhereItIsReported(t *testing.T) {
 	}
 	if same < 200 || different < 200 {
 		t.Errorf("only %d files are the same and %d different", same, different)
-	}
-}
-
-// A reserved character and its escape are one to RFC 9309 and two to Google, and a rule
-// is redundant only if it is to both.
-func TestRedundantRulesWithEscapesChangeNoVerdict(t *testing.T) {
-	tier.Gate(t)
-	random := rand.New(rand.NewPCG(3986, 9309))
-	words := [...]string{"a", "b", "/", "/", ":", "%3A", "?", "*", "%2F"}
-	text := func(words []string, n int) string {
-		s := "/"
-		for range random.IntN(n) {
-			s += words[random.IntN(len(words))]
-		}
-		return s
-	}
-	emptied := 0
-	for range 6000 {
-		file := "User-agent: *\n"
-		for range 2 + random.IntN(8) {
-			end := [...]string{"", "", "", "$", "*"}[random.IntN(5)]
-			file += [...]string{"Allow", "Disallow"}[random.IntN(2)] + ": " + text(words[:], 5) + end + "\n"
-		}
-		less, n := withoutRedundant(file)
-		emptied += n
-		for _, dialect := range []policy.Dialect{policy.RFC9309, policy.Google} {
-			whole, without := dialect.Parse([]byte(file)), dialect.Parse([]byte(less))
-			for range 40 {
-				target := text(words[:7], 7)
-				if got, want := without.Decide("x", target).Allowed, whole.Decide("x", target).Allowed; got != want {
-					t.Fatalf("%v: %s: allowed %v, but %v without the redundant rules of\n%s\nleaving\n%s", dialect, target, want, got, file, less)
-				}
-			}
-		}
-	}
-	if emptied < 1000 {
-		t.Errorf("emptied only %d lines", emptied)
 	}
 }

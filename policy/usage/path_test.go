@@ -3,7 +3,6 @@ package usage_test
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -43,48 +42,6 @@ func hostileFiles(path func(int) string, n int) (robots *policy.Policy, rules, f
 
 // longTarget is as long as the gate lets one be.
 var longTarget = "/" + strings.Repeat("a", 16<<10-1)
-
-// allocated returns how many bytes f allocates: all that is built of a file for package
-// policy among them. It is the least of five times: what a sync.Pool holds is up to chance.
-func allocated(f func()) uint64 {
-	least := uint64(math.MaxUint64)
-	for range 5 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		f()
-		runtime.ReadMemStats(&after)
-		least = min(least, after.TotalAlloc-before.TotalAlloc)
-	}
-	return least
-}
-
-// P-42: eight times as many paths take eight times as many bytes, whatever they are.
-func TestManyPathsAreBuiltInProportion(t *testing.T) {
-	tier.Nightly(t)
-	const n = 6_400
-	for _, h := range hostilePaths {
-		few, _, fewEntries := hostileFiles(h.path, n/8)
-		many, _, manyEntries := hostileFiles(h.path, n)
-		for _, c := range []struct {
-			name       string
-			less, more uint64
-		}{
-			{
-				"robots.txt",
-				allocated(func() { usage.ParseRobots(few, "ExampleBot", longTarget) }),
-				allocated(func() { usage.ParseRobots(many, "ExampleBot", longTarget) }),
-			}, {
-				"tdmrep.json",
-				allocated(func() { usage.ParseTDMRep(fewEntries, longTarget) }),
-				allocated(func() { usage.ParseTDMRep(manyEntries, longTarget) }),
-			},
-		} {
-			if c.more > 12*c.less+(1<<20) || c.more > 3_000*n {
-				t.Errorf("%s, %s: got %d bytes for %d paths, %d for %d", h.name, c.name, c.less, n/8, c.more, n)
-			}
-		}
-	}
-}
 
 // Paths take a few times as long as a robots.txt with the same patterns: the parse, and one
 // question. Asked about one by one, they take up to some hundred times as long.

@@ -1,7 +1,6 @@
 package checks
 
 import (
-	"net/netip"
 	"regexp"
 	"strings"
 	"sync"
@@ -91,44 +90,14 @@ func (f *checker) loneRecord(l *model.Line) {
 // inStar reports whether a record stands in a group for all crawlers (mistake 11).
 func inStar(l *model.Line) bool { return l.Group != nil && l.Group.Star != nil }
 
-// hostRecord checks a Host line, the nth of the file (RT006). The line is reported
-// however it is written: what it was for has not worked since 20 March 2018. So the advice is
-// to remove it, also where it has a form that it never had.
+// hostRecord checks a Host line, the nth of the file (RT006). However it is written: what it was for has not worked
+// since 20 March 2018. So the advice is to remove it.
 func (f *checker) hostRecord(l *model.Line, nth int) {
-	const obsolete = "; no engine reads Host any more"
-	name := strings.ToLower(l.Value)
-	if l.Value == "" {
-		f.add("RT006", l, l.ValueAt, "", "Host names no host"+obsolete)
-	} else if problem := hostProblem(name); problem != "" {
-		f.add("RT006", l, l.ValueAt, "", "Host takes a name, and %s %v%v", l.Value, problem, obsolete)
-	} else if nth > 1 {
-		f.add("RT006", l, -1, "", "this is Host number %d, and only the first was ever read%v", nth, obsolete)
-	} else if inStar(l) {
+	if inStar(l) && nth == 1 && l.Value != "" && !strings.ContainsAny(strings.TrimPrefix(strings.ToLower(l.Value), "https://"), "/[ \t") {
 		f.add("RT011", l, -1, "", "Yandex alone read Host, until March 2018, and this group is for all crawlers")
 	} else {
 		f.add("RT006", l, -1, "", "Host told Yandex the main mirror until March 2018; a redirect does so now")
 	}
-}
-
-// hostProblem says what is wrong with the value of a Host line, "" if nothing is. Sites on
-// https write their scheme.
-func hostProblem(v string) string {
-	if rest, ok := strings.CutPrefix(v, "http:"); ok && strings.HasPrefix(strings.TrimLeft(rest, chars.Blanks), "//") {
-		return "has a scheme"
-	}
-	v, _ = strings.CutPrefix(v, "https://")
-	name, _, path := strings.Cut(v, "/")
-	bare, _, _ := strings.Cut(name, ":") // without port; of an IPv6 address this leaves its bracket
-	_, notIP := netip.ParseAddr(bare)
-	switch {
-	case strings.ContainsAny(v, chars.Blanks):
-		return "holds a blank"
-	case path:
-		return "has a path"
-	case notIP == nil || strings.HasPrefix(bare, "["):
-		return "is an IP address"
-	}
-	return ""
 }
 
 const (
