@@ -31,23 +31,22 @@ func base(m *message, input httpsfv.InnerList) (string, error) {
 		return "", fmt.Errorf("more than %d components are covered", maxComponents)
 	}
 	var text strings.Builder
-	var seen []string
+	seen := map[string]bool{}
 	for _, component := range input.Items {
 		id, err := httpsfv.Marshal(component)
 		if err != nil {
 			return "", fmt.Errorf("covered component: %w", err)
 		}
-		if slices.Contains(seen, id) { // RFC 9421 §2.5
-			return "", fmt.Errorf("%s is covered twice", id)
-		}
-		seen = append(seen, id)
 		value, err := m.value(component)
-		if err == nil && strings.ContainsAny(value, "\r\n") {
-			err = errors.New("it has a line break") // which would begin a component of its own
-		}
-		if err != nil {
+		switch {
+		case seen[id]: // RFC 9421 §2.5
+			return "", fmt.Errorf("%s is covered twice", id)
+		case err != nil:
 			return "", fmt.Errorf("cannot cover %s: %w", id, err)
+		case strings.ContainsAny(value, "\r\n"): // which would begin a component of its own
+			return "", fmt.Errorf("cannot cover %s: it has a line break", id)
 		}
+		seen[id] = true
 		text.WriteString(id + ": " + value + "\n")
 	}
 	params, err := httpsfv.Marshal(input)
@@ -75,27 +74,23 @@ func (m *message) value(component httpsfv.Item) (string, error) {
 			return "", errors.New("a request has no request of its own")
 		}
 	}
-	if strings.HasPrefix(name, "@") {
-		if key != "" || m.method == "" { // a response has a @status alone (RFC 9421 §2.2.9), which is not known here
-			return "", errors.New("it has no meaning here")
-		}
+	lines := slices.Clone(m.header.Values(name))
+	switch {
+	case strings.HasPrefix(name, "@") && (key != "" || m.method == ""):
+		return "", errors.New("it has no meaning here") // a response has a @status alone (RFC 9421 §2.2.9), which is not known here
+	case strings.HasPrefix(name, "@"):
 		return m.derived(name)
-	}
-	if name != strings.ToLower(name) {
+	case name != strings.ToLower(name):
 		return "", errors.New("names of fields are in lower case")
-	}
-	lines := m.header.Values(name)
-	if len(lines) == 0 {
+	case len(lines) == 0:
 		return "", errAbsent
-	}
-	if key != "" {
+	case key != "":
 		return memberOf(lines, key)
 	}
-	trimmed := make([]string, len(lines)) // RFC 9421 §2.1
-	for i, line := range lines {
-		trimmed[i] = strings.Trim(line, " \t")
+	for i, line := range lines { // RFC 9421 §2.1
+		lines[i] = strings.Trim(line, " \t")
 	}
-	return strings.Join(trimmed, ", "), nil
+	return strings.Join(lines, ", "), nil
 }
 
 // parameters returns those of a component that are known here. A signature over others cannot

@@ -204,14 +204,12 @@ func bytesOf(lines []string, key string) ([]byte, error) {
 // times checks the parameters of a signature, and copies to s what they say.
 func (v *Verifier) times(params *httpsfv.Params, s *Signed) (alg, nonce string, err error) {
 	for name, to := range map[string]*string{"keyid": &s.KeyID, "alg": &alg, "nonce": &nonce} {
-		if value, ok := params.Get(name); ok {
-			if *to, ok = value.(string); !ok {
-				return "", "", fmt.Errorf("its %s is no string", name)
-			}
+		value, ok := params.Get(name)
+		text, isText := value.(string)
+		if ok && !isText || name == "keyid" && text == "" {
+			return "", "", fmt.Errorf("its %s is no string, or missing", name)
 		}
-	}
-	if s.KeyID == "" {
-		return "", "", errors.New("it has no keyid")
+		*to = text
 	}
 	for name, to := range map[string]*time.Time{"created": &s.Created, "expires": &s.Expires} {
 		value, _ := params.Get(name)
@@ -277,9 +275,7 @@ func covers(components []httpsfv.Item, name string) bool {
 
 // coversWhole reports whether a field of the message itself is covered, and not only a member.
 func coversWhole(components []httpsfv.Item, name string) bool {
-	return slices.ContainsFunc(components, func(c httpsfv.Item) bool {
-		return c.Value == name && len(c.Params.Names()) == 0
-	})
+	return slices.ContainsFunc(components, func(c httpsfv.Item) bool { return c.Value == name && len(c.Params.Names()) == 0 })
 }
 
 // agentKey returns the member of signature-agent that is covered. The draft wants the

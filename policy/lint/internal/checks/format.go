@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
 
@@ -64,31 +65,24 @@ func head(text string) string {
 // size checks what lies past the limits on bytes and rules (RT110, RT111). The
 // line that the cut falls in is lost, too.
 func (f *checker) size() {
-	var lost int
 	var past *model.Line
-	var rules []*model.Line
+	var rules, lost []*model.Line
 	for _, l := range f.Lines {
 		cut := l.Offset+len(l.Text) > maxBytes
 		if cut && past == nil {
 			past = l
 		}
 		if l.Rule() {
-			rules = append(rules, l)
-		}
-		if l.Rule() && cut {
-			lost++
+			if rules = append(rules, l); cut {
+				lost = append(lost, l)
+			}
 		}
 	}
-	// Google cuts, and so does RFC 9309 §2.5; Yandex takes the whole file for unfit,
-	// and the site for open.
-	const tooBig = "the file has %d bytes; crawlers stop after %d, and Yandex takes the whole site for open: " +
-		"%v past the cut"
-	switch {
-	case len(f.Text) <= maxBytes:
-	case past == nil: // only blank lines and comments
-		f.all("RT110", tooBig, len(f.Text), maxBytes, chars.Count(lost, "rule"))
-	default:
-		f.add("RT110", past, -1, "", tooBig, len(f.Text), maxBytes, chars.Count(lost, "rule"))
+	// Google cuts, and so does RFC 9309 §2.5; Yandex takes the whole file for unfit, and the site for open.
+	if len(f.Text) > maxBytes {
+		past = cmp.Or(past, &model.Line{}) // only blank lines and comments
+		f.add("RT110", past, -1, "", "the file has %d bytes; crawlers stop after %d, and Yandex takes the whole site for open: %v past the cut",
+			len(f.Text), maxBytes, chars.Count(len(lost), "rule"))
 	}
 	// The place is the first rule beyond the number that the message is about.
 	switch n := len(rules); {

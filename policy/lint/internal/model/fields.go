@@ -85,56 +85,29 @@ func nearField(name string) string {
 		}
 		return r
 	}, name)
-	for _, known := range [...]struct{ letters, field string }{
-		{"disallow", Disallow}, {"useragent", UserAgent}, {"sitemap", Sitemap},
-		{"crawldelay", CrawlDelay}, {"allow", Allow},
-		{"cleanparam", CleanParam}, {"requestrate", RequestRate}, {"visittime", VisitTime}, {"noindex", Noindex},
-		{"contentusage", ContentUsage}, {"contentsignal", ContentSignal}, {"host", HostField},
-	} {
-		slips := 1
-		if len(known.letters) > len("sitemap") {
+	for _, known := range [...]string{Disallow, UserAgent, Sitemap, CrawlDelay, Allow, CleanParam, RequestRate, VisitTime, Noindex,
+		ContentUsage, ContentSignal, HostField} {
+		letters, slips := strings.ReplaceAll(known, "-", ""), 1
+		if len(letters) > len("sitemap") {
 			slips = 2
 		}
-		if distance(name, known.letters, slips) <= slips {
-			return known.field
+		if within(name, letters, slips) {
+			return known
 		}
 	}
 	return ""
 }
 
-// distance returns the number of slips between two words of at most MaxField
-// bytes, or something above limit.
-func distance(a, b string, limit int) int {
-	// Most fields differ from most known ones by their length alone.
-	if len(a)-len(b) > limit || len(b)-len(a) > limit {
-		return limit + 1
+// within reports whether a word becomes another by at most n slips.
+func within(a, b string, n int) bool {
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
 	}
-	// d[i][j] is the distance between the first i bytes of a and the first j of b.
-	var d [MaxField + 1][MaxField + 1]uint8
-	for i := range len(a) + 1 {
-		d[i][0] = uint8(i)
+	if a == "" || b == "" || n == 0 {
+		return len(a)+len(b) <= n
 	}
-	for j := range len(b) + 1 {
-		d[0][j] = uint8(j)
-	}
-	for i := 1; i <= len(a); i++ {
-		best := d[i][0]
-		for j := 1; j <= len(b); j++ {
-			change := d[i-1][j-1]
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			d[i][j] = min(change, d[i-1][j]+1, d[i][j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
-			}
-			best = min(best, d[i][j])
-		}
-		if int(best) > limit { // rows never get better
-			return limit + 1
-		}
-	}
-	return int(d[len(a)][len(b)])
+	return within(a[1:], b[1:], n-1) || within(a[1:], b, n-1) || within(a, b[1:], n-1) ||
+		len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0] && within(a[2:], b[2:], n-1)
 }
 
 // FieldName returns the usual spelling of a known field.

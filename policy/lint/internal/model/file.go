@@ -31,7 +31,7 @@ type File struct {
 func Read(data []byte) *File {
 	s := scan.New(scan.Author, data)
 	text := string(data)
-	f := &File{Text: text[s.BOM:], BOM: s.BOM, quiet: silence{ruleSet{}, map[int]ruleSet{}}}
+	f := &File{Text: text[s.BOM:], BOM: s.BOM, quiet: silence{}}
 	// Text of UTF-16 without its mark is half NUL bytes; a few of them are something else.
 	f.Nuls = strings.Count(text, "\x00")
 	f.Wide = strings.HasPrefix(text, "\xFF\xFE") || strings.HasPrefix(text, "\xFE\xFF") || f.Nuls > len(text)/8

@@ -1,77 +1,62 @@
 package model
 
 import (
-	"maps"
+	"regexp"
 	"strings"
-
-	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
+	"sync"
 )
 
-// A comment that begins so speaks to this package:
+// directive is a comment that speaks to this package:
 //
 //	# robots-lint: ignore RT314, RT403 why
 //	# robots-lint: ignore-file RT007
-const directive = "robots-lint:"
+//
+// A verb that is not known does nothing, so a slip shows: the finding is still there. Any identifier will do, not only
+// those that there are: a newer version may have more, and an older one must not take the rest for the reason.
+var directive = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[# \t\v\f]*robots-lint:[ \t\v\f]*(ignore-file|ignore)((?:[ ,\t\v\f]+RT\d\d\d\b)*)`)
+})
 
-// ruleSet is identifiers of rules, of which there are a thousand at most.
-type ruleSet map[string]bool
+// silence is which rules the comments of a file switch off: by line, 0 for all of the file.
+type silence map[int]map[string]bool
 
-// silence is which rules the comments of a file switch off.
-type silence struct {
-	next ruleSet         // what a comment alone on its line says for the next record
-	at   map[int]ruleSet // by line; 0: in all of the file
-}
+// next is the line of what a comment alone on its line says, until the next record has its number.
+const next = -1
 
 // listen reads a comment from its "#" on. After a record it is about that line; alone on its
 // line it is about the next record.
-func (s *silence) listen(comment string, number int, alone bool) {
-	text, ok := strings.CutPrefix(strings.TrimLeft(comment, "#"+chars.Blanks), directive)
-	if !ok {
+func (s silence) listen(comment string, number int, alone bool) {
+	if !strings.Contains(comment, "robots-lint:") {
 		return
 	}
-	// A verb that is not known does nothing, so a slip shows: the finding is still there.
-	verb, list, _ := chars.CutWord(text)
+	said := directive().FindStringSubmatch(comment)
 	switch {
-	case verb == "ignore-file":
-		s.of(0).read(list)
-	case verb == "ignore" && alone:
-		s.next.read(list)
-	case verb == "ignore":
-		s.of(number).read(list)
+	case said == nil:
+		return
+	case said[1] == "ignore-file":
+		number = 0
+	case alone:
+		number = next
 	}
-}
-
-// read adds the rules that list begins with. What follows them is the reason.
-func (set ruleSet) read(list string) {
-	isEnd := func(r rune) bool { return strings.ContainsRune(chars.Blanks+",", r) }
-	for id := range strings.FieldsFuncSeq(list, isEnd) {
-		number, ok := strings.CutPrefix(id, "RT")
-		// Any identifier, not only those that there are: a newer version may have more, and an
-		// older one must not take the rest of its list for the reason.
-		if !ok || len(number) != 3 || strings.Trim(number, "0123456789") != "" {
-			return
+	for id := range strings.FieldsFuncSeq(said[2], func(r rune) bool { return r != 'R' && r != 'T' && (r < '0' || r > '9') }) {
+		if s[number] == nil {
+			s[number] = map[string]bool{}
 		}
-		set[id] = true
+		s[number][id] = true
 	}
-}
-
-func (s *silence) of(number int) ruleSet {
-	if s.at[number] == nil {
-		s.at[number] = ruleSet{}
-	}
-	return s.at[number]
 }
 
 // settle gives the record in the line what the comments above it say.
-func (s *silence) settle(number int) {
-	if len(s.next) > 0 {
-		maps.Copy(s.of(number), s.next)
-		clear(s.next)
+func (s silence) settle(number int) {
+	for id := range s[next] {
+		if s[number] == nil {
+			s[number] = map[string]bool{}
+		}
+		s[number][id] = true
 	}
+	delete(s, next)
 }
 
 // Silent reports whether a comment says that findings of the rule are unwanted at a line; 0 is
 // the file.
-func (f *File) Silent(id string, number int) bool {
-	return f.quiet.at[0][id] || f.quiet.at[number][id]
-}
+func (f *File) Silent(id string, number int) bool { return f.quiet[0][id] || f.quiet[number][id] }
