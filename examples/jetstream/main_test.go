@@ -1,109 +1,112 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"net"
-	"net/url"
+	"net/http"
+	"net/http/httptest"
 	"os"
-	"regexp"
-	"slices"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
-// TestMain lets copies of the test be the workers.
-func TestMain(m *testing.M) {
-	if os.Getenv("JETSTREAM_SITES") != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
+// web is many sites at one address. It remembers when each page was asked for.
+type web struct {
+	mu   sync.Mutex
+	last map[string]time.Time // by site
+	seen map[string]int       // by URL
+	gaps int                  // that were too short
 }
 
-func TestTheCrawlProvesWhatItSays(t *testing.T) {
+const (
+	sites = 40
+	delay = 300 * time.Millisecond
+)
+
+func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	now := time.Now()
+	if now.Sub(w.last[r.Host]) < delay-20*time.Millisecond {
+		w.gaps++
+	}
+	w.last[r.Host] = now
+	w.seen[r.Host+r.URL.Path]++
+	w.mu.Unlock()
+	switch r.URL.Path {
+	case "/robots.txt":
+		fmt.Fprintln(rw, "User-agent: *\nDisallow: /private/\nCrawl-delay: 0.3")
+	case "/":
+		for i := range 8 {
+			fmt.Fprintf(rw, `<a href="/%d">`, i)
+		}
+		fmt.Fprint(rw, `<a href="/private/x">`)
+	case "/3": // to the next site
+		var n int
+		fmt.Sscanf(r.Host, "site%d.", &n)
+		http.Redirect(rw, r, fmt.Sprintf("http://site%d.example/moved", (n+1)%sites), http.StatusFound)
+	}
+}
+
+// Three workers, the first with the queue, visit each page once, none that is forbidden, and none too early.
+func TestTheCrawlVisitsEachPageOnce(t *testing.T) {
 	tier.Nightly(t)
-	for _, tt := range []struct {
-		name    string
-		servers int
-	}{{"its own server", 0}, {"a cluster of three", 3}} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			urls := ""
-			if tt.servers > 0 {
-				urls = newCluster(t, tt.servers)
-			}
-			var out bytes.Buffer
-			if err := crawl(t.Context(), &out, urls, max(1, tt.servers)); err != nil {
-				t.Fatalf("%v\n%s", err, &out)
-			}
-			for _, want := range []string{
-				`a worker was killed\n +and came back`,
-				// Of its last visits the worker that was killed may have told nothing, and on a busy machine what is
-				// late is visited again; the sites' count is the proof.
-				`: 1[23]\d\d sent, (1[89]\d|2\d\d) refused, (9\d|1\d\d) gone, \d+ put back \(\d\.\d\d a page\)`,
-				`1400 of 1400 pages that are allowed`,
-				`  0 requests for a page that is not\n`,
-			} {
-				if !regexp.MustCompile(want).MatchString(out.String()) {
-					t.Errorf("the output does not match %q:\n%s", want, &out)
-				}
-			}
-		})
+	w := &web{last: map[string]time.Time{}, seen: map[string]int{}}
+	server := httptest.NewServer(w)
+	defer server.Close()
+	dir := t.TempDir()
+	var seeds strings.Builder
+	for i := range sites {
+		fmt.Fprintf(&seeds, "http://site%d.example/\n", i)
 	}
-}
-
-// newCluster returns the URLs of NATS servers that keep one queue together.
-func newCluster(t *testing.T, n int) string {
-	var ports []int
-	var routes []*url.URL
-	var held []net.Listener // until all have a port
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "seeds"), []byte(seeds.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own, err := serve(settings{listen: "127.0.0.1:0", dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.WaitForShutdown()
+	defer own.Shutdown()
+	var out, others strings.Builder
+	s := settings{
+		userAgent: "ExampleBot/1.0", nats: own.ClientURL(), dir: filepath.Join(dir, "a"), replicas: 1,
+		connectTo: server.Listener.Addr().String(), seeds: filepath.Join(dir, "seeds"),
+	}
+	more := s
+	more.seeds, more.dir = "", filepath.Join(dir, "b")
+	for _, folder := range []string{s.dir, more.dir} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-		routes = append(routes, &url.URL{Scheme: "nats", Host: l.Addr().String()})
-		held = append(held, l)
 	}
-	for _, l := range held {
-		l.Close()
-	}
-	var urls []string
-	var all []*server.Server
-	for i, port := range ports {
-		s, err := server.NewServer(&server.Options{
-			ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
-			Cluster: server.ClusterOpts{Name: "crawl", Host: "127.0.0.1", Port: port},
-			Routes:  routes, NoLog: true, NoSigs: true,
-		})
-		if err != nil {
-			t.Fatal(err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := run(t.Context(), &others, more); err != nil {
+			t.Error(err)
 		}
-		s.Start()
-		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-		all = append(all, s)
+	})
+	if err := run(t.Context(), &out, s); err != nil {
+		t.Fatal(err)
 	}
-	for _, s := range all {
-		if !s.ReadyForConnections(30 * time.Second) {
-			t.Fatal("a NATS server does not start")
+	all.Wait()
+	for i := range sites {
+		for _, path := range []string{"/", "/0", "/7", "/moved"} {
+			if n := w.seen[fmt.Sprintf("site%d.example%s", i, path)]; n != 1 {
+				t.Errorf("site %d: %s was asked for %d times, want 1", i, path, n)
+			}
 		}
-		urls = append(urls, s.ClientURL())
-	}
-	// The leader alone knows with whom it can share a queue.
-	whole := func(s *server.Server) bool { return len(s.JetStreamClusterPeers()) == n }
-	for !slices.ContainsFunc(all, whole) {
-		select {
-		case <-t.Context().Done():
-			t.Fatal("the cluster finds no leader, or not each other")
-		case <-time.After(50 * time.Millisecond):
+		if n := w.seen[fmt.Sprintf("site%d.example/private/x", i)]; n != 0 {
+			t.Errorf("site %d: what is forbidden was asked for", i)
 		}
 	}
-	return strings.Join(urls, ",")
+	told := out.String() + others.String()
+	sent, late := strings.Count(told, "sent "), strings.Count(told, "late ")
+	t.Logf("%d sent, %d put back, %d gaps too short", sent, late, w.gaps)
+	if want := sites * 10; sent != want || w.gaps > 0 || late > want*13/10 {
+		t.Errorf("%d sent, want %d; %d put back; %d gaps too short", sent, want, late, w.gaps)
+	}
 }

@@ -9,7 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -17,200 +17,190 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/net/html"
 
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/cache/dirstore"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
 const (
-	stream  = "CRAWL"
-	subject = "crawl.%d" // of a part
-	owner   = "owner"    // the one worker that has a part
+	stream, dead = "CRAWL", "DEAD"
 
-	parts    = 16
-	callers  = 16                     // pages under way in a worker
-	pageTime = 2 * time.Second        // for robots.txt and a page
-	ackTime  = 3 * pageTime           // a worker that holds a URL for longer is dead
-	soon     = 100 * time.Millisecond // so near, a turn is waited for
-	pinTime  = 6 * time.Second        // a worker that asks for nothing for so long has lost its parts: longer than any delay, and than a busy machine makes it late
-	maxTries = 20                     // put-backs and failures of one URL, before it is given up
+	parts    = 16               // a site belongs to one of them, and a part to one worker at a time
+	callers  = 64               // URLs under way in a worker
+	pageTime = 20 * time.Second // for a page
+	ackTime  = 3 * pageTime     // a worker that holds a URL for longer is dead
+	pinTime  = 2 * pageTime     // a worker that asks for nothing for so long has lost its parts
+	maxTries = 20               // failures and put-backs of one URL
 )
 
-// partOf returns the part of all sites that the site of a URL belongs to.
-func partOf(u *url.URL) int {
-	h := fnv.New32a()
-	io.WriteString(h, u.Host)
-	return int(h.Sum32() % parts)
-}
-
-// put puts URLs into the queue that never were in it: JetStream drops what bears an ID that it
-// knows.
-func put(ctx context.Context, js jetstream.JetStream, urls ...*url.URL) error {
-	for _, u := range urls {
-		m := &nats.Msg{Subject: fmt.Sprintf(subject, partOf(u)), Data: []byte(u.String())}
-		if _, err := js.PublishMsg(ctx, m, jetstream.WithMsgID(u.String())); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// worker visits pages. A site belongs to one worker at a time, so a Pacer in memory keeps its
-// pace. Where a part gets another worker while the old one lives, as after the election of another NATS
-// server, two may visit a site for a moment. Where that must not be, or sites cannot be divided up, Pacer.Turns
-// over Redis keeps the pace.
+// worker visits pages. A site belongs to one worker at a time, so a Pacer in memory keeps its pace. Where a part gets
+// another worker while the old one lives, two may visit a site for a moment: where that must not be, Pacer.Turns over
+// Redis keeps the pace.
 type worker struct {
-	js    jetstream.JetStream
-	http  *http.Client
-	gate  *client.Transport
-	pacer *client.Pacer
-	slots chan struct{} // a page under way takes one
-	all   sync.WaitGroup
+	js     jetstream.JetStream
+	http   *http.Client
+	gate   *client.Transport
+	robots *cache.Cache
+	slots  chan struct{}
+	all    sync.WaitGroup
 
 	mu   sync.Mutex
-	next map[string]time.Time // when the URL of a site that was put back last comes again
+	out  io.Writer
+	next map[string]time.Time // by host: when the URL that was put back last comes again
 }
 
-// work is what each process does until ctx ends.
-func work(ctx context.Context, natsURL, site string) error {
-	conn, err := nats.Connect(natsURL, nats.MaxReconnects(-1))
+func newWorker(js jetstream.JetStream, out io.Writer, s settings) (*worker, error) {
+	store, err := dirstore.Open(filepath.Join(s.dir, "robots"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		return err
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	if s.connectTo != "" {
+		base.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, s.connectTo)
+		}
 	}
-	pacer := new(client.Pacer)
-	gate := &client.Transport{
-		Base:      toSites(site), // leave it out on the network
-		UserAgent: fmt.Sprintf("ExampleBot/1.0 (worker %d; +https://example.com/bot)", os.Getpid()),
-		Pacer:     pacer,
-	}
-	w := &worker{
-		js: js, http: &http.Client{Transport: gate, Timeout: pageTime}, gate: gate, pacer: pacer,
-		slots: make(chan struct{}, callers), next: map[string]time.Time{},
-	}
-	defer w.all.Wait()
+	robots := &cache.Cache{Store: store}
+	gate := &client.Transport{Base: base, UserAgent: s.userAgent, Cache: robots, Pacer: new(client.Pacer)}
+	hops := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a hop is a URL of its own
+	return &worker{
+		js: js, http: &http.Client{Transport: gate, Timeout: pageTime, CheckRedirect: hops}, gate: gate, robots: robots,
+		slots: make(chan struct{}, callers), out: out, next: map[string]time.Time{},
+	}, nil
+}
+
+// end leaves nothing behind.
+func (w *worker) end() error {
+	w.all.Wait()
+	return errors.Join(w.gate.Close(), w.robots.Close())
+}
+
+// work takes URLs until none is left, or ctx ends.
+func (w *worker) work(ctx context.Context) error {
 	for part := range parts {
-		c, err := js.Consumer(ctx, stream, consumer(part).Durable)
+		c, err := w.js.Consumer(ctx, stream, consumer(part).Durable)
 		if err != nil {
 			return err
 		}
-		consuming, err := c.Consume(w.take, jetstream.PullPriorityGroup(owner), jetstream.PullMaxMessages(callers),
-			jetstream.PullExpiry(time.Second))
+		consuming, err := c.Consume(func(m jetstream.Msg) { w.take(ctx, m) }, jetstream.PullPriorityGroup("owner"),
+			jetstream.PullMaxMessages(callers), jetstream.PullExpiry(time.Second))
 		if err != nil {
 			return err
 		}
 		defer consuming.Stop()
 	}
-	<-ctx.Done()
-	return nil
+	for tick := time.Tick(time.Second); ; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick:
+		}
+		queue, err := w.js.Stream(ctx, stream)
+		if err == nil && queue.CachedInfo().State.Msgs == 0 {
+			return nil
+		}
+	}
 }
 
 // consumer is how the URLs of a part are handed out: to one worker, until that worker is gone.
 func consumer(part int) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
-		Durable:        fmt.Sprint("part", part),
-		FilterSubject:  fmt.Sprintf(subject, part),
-		AckPolicy:      jetstream.AckExplicitPolicy,
-		AckWait:        ackTime,
+		Durable: fmt.Sprint("part", part), FilterSubject: fmt.Sprint(stream, ".", part),
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackTime,
 		MaxAckPending:  -1, // URLs that were put back count
-		PriorityGroups: []string{owner},
-		PriorityPolicy: jetstream.PriorityPolicyPinned,
-		PinnedTTL:      pinTime,
+		PriorityGroups: []string{"owner"}, PriorityPolicy: jetstream.PriorityPolicyPinned, PinnedTTL: pinTime,
 	}
 }
 
-// take visits a URL behind the caller, as soon as a slot is free. No visit waits long for a turn.
-func (w *worker) take(m jetstream.Msg) {
-	begin := time.Now()
+// put puts a URL into the queue, unless it was there before.
+func put(ctx context.Context, js jetstream.JetStream, u *url.URL) error {
+	u.Fragment = ""
+	h := fnv.New32a()
+	io.WriteString(h, u.Host)
+	m := &nats.Msg{Subject: fmt.Sprint(stream, ".", h.Sum32()%parts), Data: []byte(u.String())}
+	_, err := js.PublishMsg(ctx, m, jetstream.WithMsgID(u.String()))
+	return err
+}
+
+// take visits a URL behind the caller, as soon as a slot is free. No visit waits for a turn.
+func (w *worker) take(ctx context.Context, m jetstream.Msg) {
 	w.slots <- struct{}{}
-	if time.Since(begin) > pinTime/2 { // it has asked for nothing: the part may be another's by now
-		<-w.slots
-		_ = m.Nak()
-		return
-	}
 	w.all.Go(func() {
 		defer func() { <-w.slots }()
-		ctx, cancel := context.WithTimeout(context.Background(), 2*pageTime)
-		defer cancel()
 		what, err := w.visit(ctx, m)
 		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
+			what += ": " + err.Error()
 		}
-		fmt.Println(what, string(m.Data()))
+		counts.Add(what, 1)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		fmt.Fprintln(w.out, what, string(m.Data()))
 	})
 }
 
-// visit fetches a page if its site allows that now, and settles what becomes of the URL.
+// visit fetches a page if its turn has come, and settles what becomes of the URL.
 func (w *worker) visit(ctx context.Context, m jetstream.Msg) (what string, err error) {
 	u, err := url.Parse(string(m.Data()))
 	if err != nil {
-		return "dropped", m.TermWithReason(err.Error())
+		return "dead", w.bury(ctx, m, err)
 	}
-	a, err := w.gate.Decide(ctx, u)
+	turn, err := w.gate.Try(ctx, u)
+	late, isLate := errors.AsType[*client.LateError](err)
+	refusal, isRefusal := errors.AsType[*client.DisallowedError](err)
 	switch {
-	case err != nil && ctx.Err() == nil: // no URL to decide on
-		return "dropped", m.TermWithReason(err.Error())
-	case err != nil:
-		return "failed", m.NakWithDelay(pageTime)
-	case !a.Allowed && a.Reason == policy.ReasonUnreachable:
-		return "waits", m.NakWithDelay(time.Until(a.Until))
-	case !a.Allowed:
-		return "refused", m.TermWithReason(a.String())
+	case isLate:
+		return "late", m.NakWithDelay(w.later(u, late))
+	case isRefusal && refusal.Reason == policy.ReasonUnreachable:
+		return w.again(ctx, m, refusal, time.Until(refusal.Until))
+	case errors.Is(err, client.ErrNotSent):
+		return "refused", m.TermWithReason(err.Error())
+	case err != nil: // ctx
+		return "left", m.Nak()
 	}
-	if late, err := w.turn(ctx, u); err != nil {
-		return "failed", err // comes again
-	} else if late > 0 {
-		return "waits", m.NakWithDelay(late)
+	defer turn.End()
+	found, err := w.get(turn.Context(ctx), u)
+	if err != nil {
+		return w.again(ctx, m, err, pageTime)
 	}
-	links, err := w.get(ctx, u)
-	switch refusal, _ := errors.AsType[*client.DisallowedError](err); {
-	case refusal != nil:
-		return "refused", m.TermWithReason(refusal.Error())
-	case errors.Is(err, errGone):
-		return "gone", m.TermWithReason(err.Error())
-	case err != nil:
-		if d, err := m.Metadata(); err != nil || d.NumDelivered > maxTries {
-			return "dropped", m.TermWithReason("tried too often")
+	for _, u := range found {
+		if err := put(ctx, w.js, u); err != nil {
+			return "left", m.Nak()
 		}
-		return "failed", m.NakWithDelay(w.later(u, w.pacer.Next(u)))
-	}
-	if err := put(ctx, w.js, links...); err != nil {
-		return "failed", err // comes again
 	}
 	return "sent", m.DoubleAck(ctx)
 }
 
-// turn waits for a turn that comes soon; otherwise it returns how long the URL has to stay away.
-func (w *worker) turn(ctx context.Context, u *url.URL) (late time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, soon)
-	defer cancel()
-	err = w.pacer.Wait(ctx, u)
-	if e, ok := errors.AsType[*client.LateError](err); ok {
-		return w.later(u, e.At), nil
+// again puts a URL back that has failed, or gives it up.
+func (w *worker) again(ctx context.Context, m jetstream.Msg, why error, after time.Duration) (string, error) {
+	if d, err := m.Metadata(); err != nil || d.NumDelivered > maxTries {
+		return "dead", w.bury(ctx, m, why)
 	}
-	return 0, err
+	return "failed", m.NakWithDelay(max(after, time.Second))
 }
 
-// later is how long to put u back whose turn comes at a time. URLs of one site come again one
-// after the other, a delay apart.
-func (w *worker) later(u *url.URL, at time.Time) time.Duration {
+// bury keeps a URL that was given up, with the reason.
+func (w *worker) bury(ctx context.Context, m jetstream.Msg, why error) error {
+	if _, err := w.js.Publish(ctx, dead, fmt.Append(nil, string(m.Data()), " ", why)); err != nil {
+		return err // it comes again
+	}
+	return m.TermWithReason(why.Error())
+}
+
+// later is how long to put u back. URLs of one site come again one after the other, a delay apart.
+func (w *worker) later(u *url.URL, late *client.LateError) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if last, ok := w.next[u.Host]; ok && !last.Add(delay).Before(at) {
-		at = last.Add(delay)
+	at := late.At
+	if next := w.next[u.Host].Add(late.Delay); next.After(at) {
+		at = next
 	}
 	w.next[u.Host] = at
 	return time.Until(at)
 }
 
-// errGone says that a page does not exist: to ask again would not help.
-var errGone = errors.New("gone")
-
-// get returns the links of a page.
-func (w *worker) get(ctx context.Context, u *url.URL) (links []*url.URL, err error) {
+// get returns what a page leads to: its links within the site, or the target of a redirect.
+func (w *worker) get(ctx context.Context, u *url.URL) (found []*url.URL, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
@@ -220,15 +210,18 @@ func (w *worker) get(ctx context.Context, u *url.URL) (links []*url.URL, err err
 		return nil, err
 	}
 	defer resp.Body.Close()
-	switch {
-	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500: // the Pacer knows when
+	switch to, err := resp.Location(); {
+	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500:
 		return nil, errors.New(resp.Status)
+	case resp.StatusCode/100 == 3 && err == nil:
+		return []*url.URL{to}, nil
 	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%w: %s", errGone, resp.Status)
+		return nil, nil // there is no page
 	}
 	return linksOf(u, io.LimitReader(resp.Body, 1<<20)), nil
 }
 
+// linksOf returns the links of a page within its site.
 func linksOf(base *url.URL, page io.Reader) (links []*url.URL) {
 	for z := html.NewTokenizer(page); ; {
 		switch z.Next() {
@@ -236,17 +229,10 @@ func linksOf(base *url.URL, page io.Reader) (links []*url.URL) {
 			return links
 		case html.StartTagToken:
 			for _, a := range z.Token().Attr {
-				if u, err := base.Parse(a.Val); a.Key == "href" && err == nil {
+				if u, err := base.Parse(a.Val); a.Key == "href" && err == nil && u.Host == base.Host {
 					links = append(links, u)
 				}
 			}
 		}
 	}
-}
-
-// toSites dials every name to one address.
-func toSites(address string) *http.Transport {
-	return &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, address)
-	}}
 }
