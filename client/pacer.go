@@ -30,7 +30,8 @@ import (
 //   - requests start in the order in which they came, but robots.txt, which decides about the others, goes first.
 //
 // The turn comes before the decision counts: a request that waited for more than a second is decided on once more, by
-// what the Cache then holds. If that has expired, robots.txt is read first.
+// what the Cache then holds. If that has expired, robots.txt is read first, unless the request has seen a copy that is
+// younger than a minute: at a site whose file lapses sooner than its delay nothing else would ever be sent.
 //
 // Reading robots.txt keeps the distance like any other request, so the first page of a site waits for one delay as well.
 // So do its redirects, at the sites that they lead to, and its retries. It waits for no open body, but for up to five
