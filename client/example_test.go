@@ -178,43 +178,6 @@ func ExampleTransport_Lookup() {
 	// https://example.com/sitemap.xml
 }
 
-// Close ends the fetches that are under way. What is asked later gets ErrClosed.
-func ExampleTransport_Close() {
-	site := exampleSite()
-	defer site.Close()
-
-	gate := &client.Transport{UserAgent: "ExampleBot/1.0"}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	fmt.Println(gate.Shutdown(ctx))
-	_, err := (&http.Client{Transport: gate}).Get(site.URL)
-	fmt.Println(errors.Is(err, client.ErrClosed))
-	// Output:
-	// <nil>
-	// true
-}
-
-// A new Transport for each request works, and is wrong: it has a new cache each time,
-// so every page costs a fetch of robots.txt as well.
-func ExampleTransport_wrong() {
-	fetches := 0
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/robots.txt" {
-			fetches++
-		}
-	}))
-	defer site.Close()
-
-	for range 3 {
-		c := &http.Client{Transport: &client.Transport{}} // belongs before the loop
-		if resp, err := c.Get(site.URL + "/"); err == nil {
-			resp.Body.Close()
-		}
-	}
-	fmt.Println("three pages,", fetches, "fetches of robots.txt")
-	// Output: three pages, 3 fetches of robots.txt
-}
-
 // In a test, Base is the client of an httptest.Server. The handler is asked for
 // robots.txt as well. One that fails there is asked three times: a Fetcher without
 // retries spares the test the wait.
@@ -363,29 +326,6 @@ func ExampleDecideWith() {
 	// Output:
 	// /public/other true <nil>
 	// /private false <nil>
-}
-
-// An Answer says how old the file is that decides.
-func ExampleAnswer() {
-	site := exampleSite()
-	defer site.Close()
-
-	gate := &client.Transport{UserAgent: "ExampleBot/1.0"}
-	u, err := url.Parse(site.URL + "/private")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	answer, err := gate.Decide(context.Background(), u)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(answer.Token, "is bound by group", answer.GroupToken)
-	fmt.Println("received within the last minute:", time.Since(answer.Received) < time.Minute)
-	// Output:
-	// ExampleBot is bound by group *
-	// received within the last minute: true
 }
 
 // Trace writes each decision to a log.

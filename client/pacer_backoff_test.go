@@ -4,8 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,71 +76,6 @@ func TestPacerDoesNotBlameTheSiteForAnImpatientCaller(t *testing.T) {
 	})
 }
 
-// Pauses double with each failure up to an hour, and are halved by each good answer.
-func TestPacerBacksOffAndEasesAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pacer, status := &client.Pacer{}, 500
-		c := paced(pacer, pagesOf(func(*http.Request) (*http.Response, error) { return answer(status, "", ""), nil }))
-		differs := false
-		check := func(want time.Duration) {
-			t.Helper()
-			if _, took := get(t, c, "http://a.example/"); took < 0 {
-				t.Fatal("unreachable")
-			}
-			got := pacer.Next(parse("http://a.example/"))
-			if got < want*4/5 || got > want*6/5 {
-				t.Errorf("after a %d: next in %v, want %v give or take a fifth", status, got, want)
-			}
-			differs = differs || got != want
-		}
-		pause := time.Second
-		for range 20 {
-			pause = min(2*pause, time.Hour)
-			check(pause)
-		}
-		status, pause = 200, 4096*time.Second // what an hour was cut from
-		for range 11 {
-			pause /= 2
-			check(pause)
-		}
-		if !differs {
-			t.Error("pauses are not jittered")
-		}
-		for range 3 {
-			status = 200
-			get(t, c, "http://a.example/")
-			if got := pacer.Next(parse("http://a.example/")); got != time.Second {
-				t.Errorf("at ease again: next in %v, want 1s", got)
-			}
-		}
-	})
-}
-
-// A connection that dies fails all requests on it. That is one trouble, however late the last of them fails; what
-// begins after it is another.
-func TestPacerCountsWhatFailsTogetherOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pacer := &client.Pacer{MaxUnderway: 8, Delay: -1}
-		c := paced(pacer, pagesOf(func(req *http.Request) (*http.Response, error) {
-			after, _ := time.ParseDuration(req.URL.RawQuery)
-			time.Sleep(after)
-			return answer(503, "", ""), nil
-		}))
-		var all sync.WaitGroup
-		for _, after := range []string{"5s", "5s", "5s", "6s", "7s", "8s", "9s", "10s"} {
-			all.Go(func() { c.Get("http://a.example/?" + after) })
-		}
-		all.Wait()
-		if got := pacer.Next(parse("http://a.example/")); got != 0 {
-			t.Errorf("next in %v, want it now: the pause of the first is over", got)
-		}
-		c.Get("http://a.example/")
-		if got := pacer.Next(parse("http://a.example/")); got < 3200*time.Millisecond || got > 4800*time.Millisecond {
-			t.Errorf("after a failure that began later: next in %v, want 4s give or take a fifth", got)
-		}
-	})
-}
-
 // robotsAnswers is a Base with one robots.txt answer for all and empty pages. It logs
 // when either was asked for.
 type robotsAnswers struct {
@@ -200,26 +133,4 @@ func TestPacerRobotsWaitsAsWell(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A shorter Retry-After takes nothing from a longer one that still runs.
-func TestPacerAShorterRetryAfterEndsNoLonger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &client.Pacer{MaxUnderway: 2, Delay: -1}
-		var asked atomic.Int32
-		c := paced(p, pagesOf(func(*http.Request) (*http.Response, error) {
-			n := asked.Add(1)
-			time.Sleep(time.Duration(n) * time.Second) // the shorter comes last
-			return answer(429, []string{"3600", "1"}[n-1], ""), nil
-		}))
-		c.Transport.(*client.Transport).Decide(t.Context(), parse("http://a.example/"))
-		var both sync.WaitGroup
-		for range 2 {
-			both.Go(func() { get(t, c, "http://a.example/") })
-		}
-		both.Wait()
-		if got := p.Next(parse("http://a.example/")); got < 3590*time.Second {
-			t.Errorf("next in %v, want an hour", got)
-		}
-	})
 }

@@ -112,57 +112,6 @@ func TestPacerRefusesWhatWaitsAsWell(t *testing.T) {
 	})
 }
 
-// A reading that waits for its turn takes no place of those that could be done.
-func TestPacerRenewalsThatWaitHoldUpNoOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		reads := 0 // of the healthy one
-		web := roundtrip.Func(func(req *http.Request) (*http.Response, error) {
-			if req.URL.Path != "/robots.txt" {
-				return answer(200, "", ""), nil
-			}
-			body := "User-agent: *\nAllow: /\n"
-			if req.URL.Host == "healthy.example" {
-				mu.Lock()
-				reads++
-				mu.Unlock()
-			} else {
-				body += "Crawl-delay: 3600\n"
-			}
-			res := answer(200, "", body)
-			res.Header.Set("Cache-Control", "max-age=1000")
-			return res, nil
-		})
-		rt := &client.Transport{Base: web, UserAgent: "ExampleBot/1.0", Cache: &cache.Cache{}, Pacer: &client.Pacer{MaxDelay: -1}}
-		decide := func(host string) {
-			if d, err := rt.Decide(t.Context(), parse("http://"+host+"/x")); err != nil || !d.Allowed {
-				t.Fatalf("%s: got %v, %v, want it allowed", host, d, err)
-			}
-		}
-		hosts := []string{}
-		for i := range 40 {
-			hosts = append(hosts, fmt.Sprint("slow", i, ".example"))
-		}
-		hosts = append(hosts, "healthy.example")
-		for _, h := range hosts {
-			decide(h)
-		}
-		time.Sleep(810 * time.Second) // past 80 % of each lifetime
-		for range 60 {
-			for _, h := range hosts {
-				decide(h)
-			}
-			time.Sleep(time.Second)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if reads < 2 {
-			t.Error("the healthy one is not renewed behind its callers for a minute")
-		}
-		rt.Cache.Shutdown(t.Context())
-	})
-}
-
 // A robots.txt that goes on to answer 429, which allows, puts a request off by a pause, not
 // for ever.
 func TestPacerAPauseThatRobotsAsksForEnds(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -261,42 +260,6 @@ func TestPacerFieldsOfEveryValue(t *testing.T) {
 	}
 }
 
-// Ten ask in a row while the first page is open; the third and the first waiting give up.
-func TestPacerFirstComeFirstServedAndWhoGivesUpLeavesNoGap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := paced(&client.Pacer{}, pagesOf(ok))
-		begin := time.Now()
-		var mu sync.Mutex
-		var served []string
-		var workers sync.WaitGroup
-		for i := range 10 {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			workers.Go(func() {
-				req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/", nil)
-				if _, err := c.Do(req); err != nil {
-					if !errors.Is(err, context.Canceled) {
-						t.Error(err)
-					}
-					return
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				served = append(served, fmt.Sprint(i, " at ", time.Since(begin)))
-			})
-			synctest.Wait() // it is in line
-			if i == 0 || i == 3 {
-				defer time.AfterFunc(500*time.Millisecond, cancel).Stop()
-			}
-		}
-		workers.Wait()
-		want := []string{"1 at 1s", "2 at 2s", "4 at 3s", "5 at 4s", "6 at 5s", "7 at 6s", "8 at 7s", "9 at 8s"}
-		if !slices.Equal(served, want) {
-			t.Errorf("got %v, want %v", served, want)
-		}
-	})
-}
-
 func TestPacerOneOriginNeverDelaysAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := paced(&client.Pacer{}, pagesOf(func(req *http.Request) (*http.Response, error) {
@@ -408,32 +371,4 @@ func TestTraceWaitedSaysHowLongARequestWasHeldBack(t *testing.T) {
 			t.Errorf("and then %q", <-log)
 		}
 	})
-}
-
-func TestPacerMaxUnderway(t *testing.T) {
-	for _, c := range []struct{ max, want int }{{0, 1}, {1, 1}, {2, 2}, {7, 7}, {-1, 50}} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			var mu sync.Mutex
-			underway := 0
-			web := paced(&client.Pacer{Delay: -1, MaxUnderway: c.max}, pagesOf(func(req *http.Request) (*http.Response, error) {
-				mu.Lock()
-				underway++
-				mu.Unlock()
-				<-req.Context().Done()
-				return nil, req.Context().Err()
-			}))
-			for range 50 {
-				req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/", nil)
-				go web.Do(req)
-			}
-			time.Sleep(time.Hour)
-			mu.Lock()
-			defer mu.Unlock()
-			if underway != c.want {
-				t.Errorf("MaxUnderway %d: %d under way, want %d", c.max, underway, c.want)
-			}
-		})
-	}
 }
