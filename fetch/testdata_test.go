@@ -149,14 +149,3 @@ func (v vector) ask(t *testing.T, d policy.Dialect, c chain) *fetch.Result {
 	}
 	return r
 }
-
-func TestStatusVectorReaderIsStrict(t *testing.T) {
-	good := "section: 2.3\nkind: standard\ncomment: c\ndialects: RFC9309\nstatus: 200 rules\n\nbody\n"
-	v := vectors.CheckStrict(t, parseVector, good, [][2]string{
-		{"kind:", "kin:"}, {"standard", "maybe"}, {"RFC9309", "RFC"}, {"rules", "rule"}, {"200", "2xx"}, {" rules", ""}, {"200 ", ""},
-		{"status:", "field: X\nstatus:"}, {"status: 200 rules\n", "status: 200 rules\nstatus: 200 rules\n"}, {"\n\n", "\n"},
-	}...)
-	if v.body != "body\n" {
-		t.Errorf("got the body %q of %q", v.body, good)
-	}
-}
