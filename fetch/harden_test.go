@@ -151,8 +151,11 @@ func TestEachPhaseHasItsTimeAndTheSmallerOneHolds(t *testing.T) {
 				base.ResponseHeaderTimeout, base.TLSHandshakeTimeout = c.base, c.base
 				f := fetch.Fetcher{Transport: base, Timeout: 2 * c.attempt, Retries: -1}
 				start := time.Now()
-				fetched(t, &f, c.origin, nil, "disallow")
+				r := fetched(t, &f, c.origin, nil, "disallow")
 				synctest.Wait()
+				if said := strings.Contains(r.String(), "no complete answer to one request within 3s"); said != (c.attempt > 0) || cause(r) != "connection_timeout" {
+					t.Errorf("got Err %v, cause %q", r.Err, cause(r))
+				}
 				if took, left := time.Since(start), gone.Sub(start); took != c.want || left != c.want {
 					t.Errorf("took %v and hung up after %v, want %v", took, left, c.want)
 				}

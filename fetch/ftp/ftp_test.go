@@ -190,8 +190,6 @@ var ftpOutcomes = []struct {
 }{
 	// What goes well.
 	{"as RFC 959 has it", ftpSite{}, "rules", 200, ""},
-	{"no password asked for", ftpSite{says: map[string]string{"USER": "230 in\r\n"}}, "rules", 200, ""},
-	{"password superfluous", ftpSite{says: map[string]string{"PASS": "202 superfluous\r\n"}}, "rules", 200, ""},
 	{"ready after a while", ftpSite{says: map[string]string{"": "120 in 1 minute\r\n220 now\r\n"}}, "rules", 200, ""},
 	{"a greeting of many lines", ftpSite{says: map[string]string{"": "220-Hello\r\n  230 no reply\r\n\r\n220-and\r\n220 ready\r\n"}}, "rules", 200, ""},
 	{"no EPSV, PASV names another address", ftpSite{says: map[string]string{"EPSV": "500 what?\r\n"}}, "rules", 200, ""},
@@ -203,27 +201,19 @@ var ftpOutcomes = []struct {
 
 	// There is no file.
 	{"550", ftpSite{says: map[string]string{"RETR": "550 no such file\r\n"}}, "allow", 404, ""},
-	{"550 in many lines", ftpSite{says: map[string]string{"RETR": "550-no\r\n such\r\n550 file\r\n"}}, "allow", 404, ""},
-	{"504", ftpSite{says: map[string]string{"RETR": "504 not so\r\n"}}, "allow", 404, ""},
 	{"553", ftpSite{says: map[string]string{"RETR": "553 not that name\r\n"}}, "allow", 404, ""},
 
 	// The login fails.
 	{"full", ftpSite{says: map[string]string{"": "421 too many users\r\n" + hangUp}}, "disallow", 0, "to the connection: 421"},
-	{"530 as a greeting", ftpSite{says: map[string]string{"": "530 too many users\r\n"}}, "disallow", 0, "530"},
-	{"530 to USER", ftpSite{says: map[string]string{"USER": "530 no anonymous\r\n"}}, "disallow", 0, "to USER: 530"},
 	{"530 to PASS", ftpSite{says: map[string]string{"PASS": "530 no\r\n"}}, "disallow", 0, "to PASS: 530"},
-	{"332 to PASS", ftpSite{says: map[string]string{"PASS": "332 account?\r\n"}}, "disallow", 0, "332"},
-	{"TYPE refused", ftpSite{says: map[string]string{"TYPE": "504 no\r\n"}}, "disallow", 0, "to TYPE: 504"},
 	{"530 to RETR", ftpSite{says: map[string]string{"RETR": "530 log in\r\n"}}, "disallow", 0, "to RETR: 530"},
 
 	// It goes away, at each step.
 	{"421 to PASV", ftpSite{says: map[string]string{"EPSV": "500 no\r\n", "PASV": "421 bye\r\n" + hangUp}}, "disallow", 0, "to PASV: 421"},
 	{"421 to RETR", ftpSite{says: map[string]string{"RETR": "421 bye\r\n" + hangUp}}, "disallow", 0, "to RETR: 421"},
 	{"421 after the data", ftpSite{says: map[string]string{"end": "421 bye\r\n" + hangUp}}, "disallow", 200, "the end of RETR: 421"},
-	{"closed before a greeting", ftpSite{says: map[string]string{"": hangUp}}, "disallow", 0, "unexpected EOF"},
 	{"closed within a greeting", ftpSite{says: map[string]string{"": "220-Hel" + hangUp}}, "disallow", 0, "unexpected EOF"},
 	{"closed after the data", ftpSite{says: map[string]string{"end": hangUp}}, "disallow", 200, "unexpected EOF"},
-	{"closed within the last reply", ftpSite{says: map[string]string{"end": "22" + hangUp}}, "disallow", 200, "short response"},
 
 	// It stalls, at each step.
 	{"silent", ftpSite{says: map[string]string{"": silence}}, "disallow", 0, "within"},
@@ -231,19 +221,13 @@ var ftpOutcomes = []struct {
 	{"silent after PASV", ftpSite{says: map[string]string{"EPSV": "500 no\r\n", "PASV": silence}}, "disallow", 0, "within"},
 	{"150, but no data connection", ftpSite{says: map[string]string{"RETR": "150 here\r\n" + silence}}, "disallow", 200, "within"},
 	{"data that stalls", ftpSite{data: stalls(file)}, "disallow", 200, "within"},
-	{"data that never comes", ftpSite{data: stalls("")}, "disallow", 200, "within"},
 
 	// It cannot send the file now, or breaks off.
-	{"425 to EPSV", ftpSite{says: map[string]string{"EPSV": "425 no port\r\n"}}, "disallow", 0, "to EPSV: 425"},
 	{"425 to RETR", ftpSite{says: map[string]string{"RETR": "425 no connection\r\n"}}, "disallow", 0, "to RETR: 425"},
-	{"450 to RETR", ftpSite{says: map[string]string{"RETR": "450 busy\r\n"}}, "disallow", 0, "450"},
 	{"426 after the data", ftpSite{says: map[string]string{"end": "426 aborted\r\n"}}, "disallow", 200, "426"},
-	{"451 after the data", ftpSite{says: map[string]string{"end": "451 error\r\n"}}, "disallow", 200, "451"},
-	{"550 after the data", ftpSite{says: map[string]string{"end": "550 what was it?\r\n"}}, "disallow", 200, "550"},
 	{"another 2yz after the data", ftpSite{says: map[string]string{"end": "200 ok\r\n"}}, "disallow", 200, "the end of RETR: 200"},
 	{"a data connection that is reset", ftpSite{data: resets}, "disallow", 200, "reset"},
 	{"226 and no data", ftpSite{says: map[string]string{"RETR": "226 done\r\n"}}, "disallow", 0, "to RETR: 226"},
-	{"200 to RETR", ftpSite{says: map[string]string{"RETR": "200 ok\r\n"}}, "disallow", 0, "to RETR: 200"},
 	{"425 and no data", ftpSite{says: map[string]string{"RETR": "150 here\r\n425 no connection\r\n" + silence}}, "disallow", 200, "the end of RETR: 425"},
 	{"550 and no data", ftpSite{says: map[string]string{"RETR": "150 here\r\n550 gone\r\n" + silence}}, "disallow", 200, "the end of RETR: 550"},
 	{"421 in the middle of data that stalls", ftpSite{says: map[string]string{"RETR": "150 here\r\n421 bye\r\n"}, data: stalls(file)}, "disallow", 200, "the end of RETR: 421"},
@@ -251,21 +235,16 @@ var ftpOutcomes = []struct {
 	// It speaks something else.
 	{"HTTP", ftpSite{says: map[string]string{"": "HTTP/1.1 400 Bad Request\r\n\r\n" + hangUp}}, "disallow", 0, "no reply to"},
 	{"SSH", ftpSite{says: map[string]string{"": "SSH-2.0-OpenSSH_9.2\r\n"}}, "disallow", 0, "no reply to"},
-	{"550, and no space", ftpSite{says: map[string]string{"RETR": "550\r\n"}}, "disallow", 0, "short response"},
 	{"a signed code", ftpSite{says: map[string]string{"RETR": "+55 no\r\n"}}, "disallow", 0, "no reply to"},
 	{"a code that is none", ftpSite{says: map[string]string{"RETR": "950 no\r\n"}}, "disallow", 0, "950"},
-	{"NUL", ftpSite{says: map[string]string{"": "\x00\x00\x00\x00\x1b[2J\r\n"}}, "disallow", 0, "no reply to"},
 
 	// Where the data is.
 	{"EPSV with garbage", ftpSite{says: map[string]string{"EPSV": "229 ok\r\n"}}, "disallow", 0, "to EPSV: 229"},
 	{"EPSV with an address", ftpSite{says: map[string]string{"EPSV": "229 ok (|1|127.0.0.2|%d|)\r\n"}}, "disallow", 0, "to EPSV: 229"},
 	{"EPSV without end", ftpSite{says: map[string]string{"EPSV": "229 ok (|||%d\r\n"}}, "disallow", 0, "to EPSV: 229"},
 	{"EPSV with a port too high", ftpSite{says: map[string]string{"EPSV": "229 ok (|||65536|)\r\n"}}, "disallow", 0, "to EPSV: 229"},
-	{"EPSV with another code", ftpSite{says: map[string]string{"EPSV": "200 ok (|||%d|)\r\n"}}, "disallow", 0, "to EPSV: 200"},
 	{"EPSV with a port of a service", ftpSite{says: map[string]string{"EPSV": "229 ok (|||22|)\r\n"}}, "disallow", 0, "below 1024"},
-	{"EPSV with port 0", ftpSite{says: map[string]string{"EPSV": "229 ok (|||0|)\r\n"}}, "disallow", 0, "below 1024"},
 	{"EPSV with a port where nothing listens", ftpSite{says: map[string]string{"EPSV": "229 ok (|||1024|)\r\n"}}, "disallow", 0, "refused"},
-	{"PASV with garbage", ftpSite{says: map[string]string{"EPSV": "500 no\r\n", "PASV": "227 ok\r\n"}}, "disallow", 0, "to PASV: 227"},
 	{"PASV with five numbers", ftpSite{says: map[string]string{"EPSV": "500 no\r\n", "PASV": "227 ok (127,0,0,%s)\r\n"}}, "disallow", 0, "to PASV: 227"},
 	{"PASV with 256", ftpSite{says: map[string]string{"EPSV": "500 no\r\n", "PASV": "227 ok (127,0,0,256,%s)\r\n"}}, "disallow", 0, "to PASV: 227"},
 	{"neither EPSV nor PASV", ftpSite{says: map[string]string{"EPSV": "500 no\r\n", "PASV": "500 no\r\n"}}, "disallow", 0, "to PASV: 500"},
