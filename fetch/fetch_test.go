@@ -273,29 +273,19 @@ func TestAUserAgentThatCannotBeSentIsSaidAtOnce(t *testing.T) {
 // T-21: the file that binds a request is the one of the name that the request bears, at
 // the place where it goes.
 func TestAnOriginOfAnotherNameIsAskedUnderThatName(t *testing.T) {
+	o, err := fetch.OriginOfRequest(&http.Request{URL: originOf(t, "http://127.0.0.1:8080").RobotsURL(), Host: "Site.Test:80"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var asked []string
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.Host+r.URL.Path)
-		if r.URL.Path == "/robots.txt" {
-			http.Redirect(w, r, "r.txt", http.StatusFound)
-			return
-		}
-		io.WriteString(w, file)
-	}))
-	defer s.Close()
-	req, err := http.NewRequest(http.MethodGet, s.URL+"/page", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Host = "Site.Test:80"
-	o, err := fetch.OriginOfRequest(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var f fetch.Fetcher
+	f := fetch.Fetcher{Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
+		asked = append(asked, r.URL.Host+" "+r.Host+r.URL.Path)
+		return response(200+102*(2-len(asked)), file, "Location", "r.txt"), nil
+	})}
 	r, err := f.Fetch(t.Context(), o, nil)
 	check(t, r, err, "rules")
-	if !slices.Equal(asked, []string{"site.test/robots.txt", "site.test/r.txt"}) || !slices.Equal(r.Redirects, []string{"http://site.test/r.txt"}) {
+	want := []string{"127.0.0.1:8080 site.test/robots.txt", "127.0.0.1:8080 site.test/r.txt"}
+	if !slices.Equal(asked, want) || !slices.Equal(r.Redirects, []string{"http://site.test/r.txt"}) {
 		t.Errorf("asked %q, Redirects %q", asked, r.Redirects)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -79,19 +78,5 @@ func TestPublicOnlyBehindARedirectIsTheSitesFault(t *testing.T) {
 	r := fetched(t, &fetch.Fetcher{Transport: base}, "http://a.test", nil, "disallow")
 	if len(r.Redirects) != 1 || cause(r) != "destination_ip_prohibited" {
 		t.Errorf("got %v after %d redirects, cause %q", r, len(r.Redirects), cause(r))
-	}
-}
-
-// A copy speaks HTTP/2 if the original does.
-func TestPublicOnlyKeepsHTTP2(t *testing.T) {
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	s.EnableHTTP2 = true
-	s.StartTLS()
-	defer s.Close()
-	copied := fetch.PublicOnly(s.Client().Transport.(*http.Transport))
-	copied.DialContext = new(net.Dialer).DialContext // to this machine
-	res, err := (&http.Client{Transport: copied}).Get(s.URL)
-	if err != nil || res.ProtoMajor != 2 {
-		t.Errorf("got %v, %v, want HTTP/2", res, err)
 	}
 }
