@@ -25,6 +25,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -207,17 +208,13 @@ func (c *Cache) init() {
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.flights = make(map[key]*flight)
 	if c.Store != nil {
-		log := c.Logger
-		if log == nil {
-			log = slog.Default()
-		}
+		log := cmp.Or(c.Logger, slog.Default())
 		c.backing = new(backing)
 		c.backing.init(c.Store, orDefault(c.StoreTimeout, storeTimeout, flightTimeout), log, &c.running)
 	}
 }
 
 func (t *terms) init(c *Cache) {
-	draw := t.draw // of a test
 	*t = terms{
 		minTTL:     orDefault(c.MinTTL, defaultMinTTL, 0),
 		maxTTL:     orDefault(c.MaxTTL, defaultTTL, century),
@@ -227,10 +224,10 @@ func (t *terms) init(c *Cache) {
 		outage:     c.Outage,
 		noRefresh:  c.NoRefresh,
 		keepBody:   c.KeepBody,
-		draw:       draw,
+		draw:       t.draw, // of a test
 	}
 	t.maxRetry = max(t.minRetry, maxRetry)
-	if draw == nil {
+	if t.draw == nil {
 		t.draw = func(lo, hi float64) float64 { return lo + (hi-lo)*rand.Float64() }
 	}
 }

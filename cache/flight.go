@@ -13,17 +13,10 @@ import (
 )
 
 const (
-	// flightTimeout ends a Load. A Fetcher needs 30 seconds, but may have to wait for its turn first.
-	flightTimeout = 2 * time.Minute
-
-	// unaskedPause is how long a copy serves after a Load that did not ask, before the next one.
-	unaskedPause = 5 * time.Second
-
-	// maxBridged is how long a caller waits for a refresh if the last good copy can stand in.
-	maxBridged = 3 * time.Second
-
-	// maxRenewals bounds the fetches that no caller waits for, so they do not delay the others.
-	maxRenewals = 32
+	flightTimeout = 2 * time.Minute // ends a Load, which needs 30 seconds, but may have to wait for its turn first
+	unaskedPause  = 5 * time.Second // how long a copy serves after a Load that did not ask, before the next one
+	maxBridged    = 3 * time.Second // how long a caller waits for a refresh if the last good copy can stand in
+	maxRenewals   = 32              // fetches that no caller waits for, so they do not delay the others
 
 	// lockWait is how long another process may take to put a result. A caller that waits for it looks less and less
 	// often: hundreds of origins may be waited for at once.
@@ -252,7 +245,7 @@ func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 	}
 }
 
-// compare reads the Store and takes what is newer there. An error means that the Store could not be read.
+// compare reads the Store and takes what is newer there. After an error, that could not be read.
 func (c *Cache) compare(k key, known *state) (st stored, err error) {
 	s, name := known, k.stored()
 	rec, body, err := c.backing.read(c.ctx, name)

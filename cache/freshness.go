@@ -108,8 +108,7 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// refused reports whether r has a status with which firewalls answer crawlers that they do not like. Such answers come
-// and go, so they hold for an hour at most.
+// refused reports whether firewalls answer with the status of r. That comes and goes, so it holds for an hour at most.
 func refused(r *fetch.Result) bool {
 	return r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden
 }

@@ -10,10 +10,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-const (
-	defaultOrigins  = 50_000
-	defaultMaxBytes = 64 << 20
-)
+const defaultOrigins, defaultMaxBytes = 50_000, 64 << 20
 
 // entry is what memory has of an origin. Cache.mu guards it.
 type entry struct {
@@ -55,9 +52,9 @@ func (m *memory) put(k key, s *state) *entry {
 	return e
 }
 
-// What an entry takes besides its texts: itself, its state, and its node in the map and the list with their slack.
 const word = 8
 
+// What an entry takes besides its texts: itself, its state, and its node in the map and the list with their slack.
 var (
 	entryCost  = int64(reflect.TypeFor[entry]().Size()+reflect.TypeFor[state]().Size()) + 28*word
 	resultSize = int64(reflect.TypeFor[fetch.Result]().Size())

@@ -25,8 +25,7 @@ const (
 	recordPrefix = len(recordMagic) + 8
 )
 
-// checksum is CRC-32C. Its table is made at the first call: to a program without a Store, that would be a fifth of its
-// start.
+// checksum is CRC-32C. Its table is made at the first call, not at the start of a program without a Store.
 func checksum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
 // errRecord says no more, because the bytes may come from anywhere.

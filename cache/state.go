@@ -106,8 +106,7 @@ func (t *terms) longest(r *fetch.Result) time.Duration {
 	return t.maxTTL
 }
 
-// failed reports whether r says nothing about the file: it is unreachable, or of the moment. Such a result displaces no
-// answer, neither in memory nor in a Store.
+// failed reports whether r says nothing about the file. Such a result displaces no answer, in memory or in a Store.
 func failed(r *fetch.Result) bool { return r.Err != nil || r.OfTheMoment() }
 
 // failedWith is the state after a failed result: the answer before it stays.
@@ -161,8 +160,7 @@ func (s *state) withheld(again time.Duration) *state {
 	return &n
 }
 
-// reviewed is s after the Store was asked again. If it still has not said whether there are rules, what was withheld
-// stays so until the site may be asked.
+// reviewed is s after the Store was asked again. As long as there is doubt, what was withheld stays so.
 func (s *state) reviewed(t *terms, doubt bool, again time.Duration, now time.Time) *state {
 	if s == nil || s.moment == nil {
 		return s
@@ -310,8 +308,7 @@ func (t *terms) bridge(s *state, now time.Time) *fetch.Result {
 	return s.answer
 }
 
-// isRules reports whether r is a successful access (RFC 9309 §2.3.1.1). What a status means depends on the dialect, so
-// the policy is asked.
+// isRules reports whether r is a successful access (RFC 9309 §2.3.1.1), which depends on the dialect.
 func isRules(r *fetch.Result) bool {
 	return r.Err == nil && r.Policy.Reason() == 0
 }
