@@ -9,9 +9,8 @@ import (
 // fleet is what a Keeper knows of Turns.
 type fleet struct {
 	roundTrip time.Duration // of the latest question
-	fault     error         // why the latest question failed; nil: it did not
-	pause     time.Duration // after that, until the next question
-	next      time.Time     // when that is: of one line, whose answer the others wait for
+	pause     time.Duration // after a failure, until the next question of a line whose latest has failed
+	next      time.Time     // when that is: of one such line, whose answer the others wait for
 	told      chan struct{} // closed when all pauses so far are told; nil: there were none
 }
 
@@ -23,6 +22,9 @@ type reservation struct {
 }
 
 const (
+	// pauseKnown is how long, besides the way there and back, no start needs a question for pauses.
+	pauseKnown = 100 * time.Millisecond
+
 	// turnsTimeout bounds one question.
 	turnsTimeout = 2500 * time.Millisecond
 
@@ -38,17 +40,26 @@ const (
 // holds reports whether there is a reservation that can be used, now or later.
 func (r reservation) holds(now time.Time) bool { return !r.at.IsZero() && !now.After(r.until) }
 
-// needsTurns reports whether Turns has to be asked before a start: for a reservation or, if there is one for longer than
-// a second, whether a pause has come.
+// needsTurns reports whether Turns has to be asked before a start: for a reservation or, if that was made some time ago,
+// whether a pause has come.
 func (l *line) needsTurns(now time.Time) bool {
-	return l.k.Turns != nil && (!l.reserved.holds(now) || now.Sub(l.reserved.asked) > decisionHolds)
+	known := pauseKnown + 2*l.k.fleet.roundTrip
+	return l.k.Turns != nil && (!l.reserved.holds(now) || now.Sub(l.reserved.asked) > known)
 }
 
-// askTurns asks Turns, unless another does so, or Turns has failed just now. One line at a time finds out whether it
-// works again.
+// asksAt is when to look at Turns before a start at a time: so long before that the answer comes by then.
+func (l *line) asksAt(at, now time.Time) time.Time {
+	if l.reserved.holds(now) && l.needsTurns(at) {
+		return at.Add(-l.k.fleet.roundTrip)
+	}
+	return at
+}
+
+// askTurns asks Turns, unless another does so. Of the lines whose latest question failed, one at a time finds out whether
+// it works again; the others go on, since a part of a cluster may be away.
 func (l *line) askTurns(ctx context.Context, w *waiter, now time.Time) error {
 	f := &l.k.fleet
-	switch failing := f.fault != nil && now.Before(f.next); {
+	switch failing := l.fault != nil && now.Before(f.next); {
 	case w.try && (l.asking || failing):
 		return l.leftBy(w, l.late(w, later(f.next, now.Add(tryAgain)), 0, now))
 	case l.asking:
@@ -57,7 +68,7 @@ func (l *line) askTurns(ctx context.Context, w *waiter, now time.Time) error {
 	case failing:
 		l.sleep(ctx, w, f.next)
 		return nil
-	case f.fault != nil:
+	case l.fault != nil:
 		f.next = now.Add(turnsTimeout)
 	}
 	l.asking = true
@@ -132,13 +143,19 @@ func (l *line) question(ctx context.Context, now time.Time, ask func(context.Con
 	cancel()
 	answered := time.Now()
 	k.mu.Lock()
-	switch {
+	switch again := l.fault != nil; {
 	case err == nil:
-		f.roundTrip, f.fault, f.pause = answered.Sub(now), nil, 0
+		f.roundTrip, l.fault = answered.Sub(now), nil
+		if again {
+			f.pause, f.next = 0, answered
+		}
 	case ctx.Err() == nil:
-		f.pause = min(max(2*f.pause, shortestFault), longestFault)
-		f.fault, f.next = err, answered.Add(f.pause)
-	case f.fault != nil: // who asked has gone
+		if again {
+			f.pause = min(2*f.pause, longestFault)
+		}
+		f.pause, l.fault = max(f.pause, shortestFault), err
+		f.next = answered.Add(f.pause)
+	case again: // who asked has gone
 		f.next = answered
 	}
 	return answered, err

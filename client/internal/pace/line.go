@@ -31,7 +31,8 @@ type line struct {
 	waiting list.List // of *waiter: robots.txt, then a place that is held, then the others, each as they came
 	tried   *waiter   // the place in line that a Try has left, or nil
 
-	asking   bool // somebody asks Turns
+	asking   bool  // somebody asks Turns
+	fault    error // why the latest question failed; nil: it did not
 	reserved reservation
 }
 
@@ -99,13 +100,15 @@ func (l *line) step(ctx context.Context, w *waiter, now time.Time) (*Place, erro
 		l.sleep(ctx, w, time.Time{})
 		return nil, nil
 	}
-	switch {
-	case at.After(now):
-		l.sleep(ctx, w, at)
+	switch soon := l.asksAt(at, now); {
+	case soon.After(now):
+		l.sleep(ctx, w, soon)
 	case l.patience(w, now).After(now):
 		l.sleep(ctx, w, w.due.Add(headerPatience))
 	case l.needsTurns(now):
 		return nil, l.askTurns(ctx, w, now)
+	case at.After(now):
+		l.sleep(ctx, w, at)
 	case w.Recheck != nil && now.Sub(w.decided) > decisionHolds:
 		return nil, l.recheck(ctx, w)
 	default:
@@ -261,13 +264,13 @@ func (l *line) late(w *waiter, at time.Time, ahead int, beyond time.Time) *Late 
 		at = later(at, time.Now().Add(tryAgain))
 	}
 	ahead = min(ahead, 10_000) // keeps the product in range
-	return &Late{At: at.Add(time.Duration(ahead) * d), Delay: d, Paused: l.resume.After(beyond), Fault: l.k.fleet.fault}
+	return &Late{At: at.Add(time.Duration(ahead) * d), Delay: d, Paused: l.resume.After(beyond), Fault: l.fault}
 }
 
 // because wraps why the wait has ended together with why Turns could not be asked.
 func (l *line) because(cause error) error {
-	if fault := l.k.fleet.fault; fault != nil {
-		return fmt.Errorf("%w (waiting for the store of turns: %w)", cause, fault)
+	if l.fault != nil {
+		return fmt.Errorf("%w (waiting for the store of turns: %w)", cause, l.fault)
 	}
 	return cause
 }

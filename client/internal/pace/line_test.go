@@ -269,6 +269,8 @@ func TestNextIsWhatATryWouldBeTold(t *testing.T) {
 		w.send(request{name: "a", after: 1, header: 1})
 		time.Sleep(s / 2)
 		w.sayError("behind another", w.k.Next(site))
+		w.k.mu.Lock()
+		defer w.k.mu.Unlock()
 		if l := w.k.known(site); l.waiting.Len() != 1 {
 			w.Error("it took a place in line")
 		}

@@ -21,7 +21,7 @@ import (
 const Day = 24 * time.Hour
 
 const (
-	// decisionHolds is how long a decision needs no Recheck, and a start that Turns gave no question for pauses.
+	// decisionHolds is how long a decision needs no Recheck.
 	decisionHolds = time.Second
 
 	// tryGrace is how long after its At the place in line of a Try is kept.
