@@ -35,6 +35,7 @@ type gate struct {
 	trace      Trace
 	misuse     error // what is wrong with the Transport, or nil
 	closed     atomic.Bool
+	lately     lately // with keeper
 }
 
 // ruling is a question and what the gate finds. It is filled through a pointer: returned by value it would be copied at
@@ -163,7 +164,7 @@ func (g *gate) read(ctx context.Context, r *ruling) (err error) {
 		late, ok := errors.AsType[*LateError](err)
 		switch {
 		case r.waitFor == notAtAll && errors.Is(err, context.Canceled):
-			return g.soon(r.origin)
+			return cmp.Or(g.told(ctx, r.origin), error(g.soon(r.origin)))
 		case r.waitFor != untilRead || !ok:
 			return g.unknown(patience, err)
 		}
@@ -258,6 +259,9 @@ func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Ans
 func (g *gate) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 	start := time.Now()
 	res, err := g.fetcher.Fetch(ctx, o, prev)
+	if g.keeper != nil {
+		g.lately.note(o, err)
+	}
 	if g.trace.Fetched != nil && !g.closed.Load() {
 		g.trace.Fetched(ctx, FetchedInfo{Origin: o, Refresh: prev != nil, Result: res, Err: err, Took: time.Since(start)})
 	}

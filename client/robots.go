@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client/internal/pace"
@@ -47,6 +48,57 @@ func (g *gate) soon(o fetch.Origin) *LateError {
 	late := lateAt(o, g.keeper.Next(o))
 	late.At = late.At.Add(max(late.Delay, leastPause))
 	return late
+}
+
+// told returns why robots.txt was not asked for of late, if no Try has been told: without waiting it would not hear of it.
+func (g *gate) told(ctx context.Context, o fetch.Origin) error {
+	err := g.lately.take(o)
+	if err == nil {
+		return nil
+	}
+	return g.unknown(ctx, err)
+}
+
+// lately are the errors of the latest fetches, of those that had one. A lost one costs a Try a question.
+type lately struct {
+	mu   sync.Mutex
+	errs map[fetch.Origin]failure
+}
+
+type failure struct {
+	err error
+	at  time.Time
+}
+
+// mostErrors bounds what is kept, and errorHolds for how long.
+const (
+	mostErrors = 1000
+	errorHolds = time.Minute
+)
+
+func (l *lately) note(o fetch.Origin, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		delete(l.errs, o)
+		return
+	}
+	if l.errs == nil || len(l.errs) >= mostErrors {
+		l.errs = make(map[fetch.Origin]failure)
+	}
+	l.errs[o] = failure{err, time.Now()}
+}
+
+func (l *lately) take(o fetch.Origin) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.errs[o]
+	delete(l.errs, o)
+	late, ok := errors.AsType[*LateError](f.err)
+	if time.Since(f.at) > errorHolds || ok && !late.At.After(time.Now()) {
+		return nil
+	}
+	return f.err
 }
 
 // leastPause is between two questions about a robots.txt that is being read.

@@ -387,3 +387,34 @@ func TestDelaysOfOverrideAndMinDelay(t *testing.T) {
 		})
 	}
 }
+
+// What keeps robots.txt from being asked for is told to a Try too, which does not wait for it: a queue must not ask for
+// ever, nor each second at a site that pauses for an hour.
+func TestTryHearsWhyRobotsIsNotAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		vault, u := errors.New("key vault away"), parse("http://a.example/")
+		gate := &client.Transport{Base: withRobots(""), Pacer: &client.Pacer{}, Sign: func(*http.Request) error { return vault }}
+		defer gate.Shutdown(t.Context())
+		if _, err := gate.Try(t.Context(), u); !errors.As(err, new(*client.LateError)) {
+			t.Errorf("at first: got %v, want a *LateError", err)
+		}
+		time.Sleep(2 * time.Second)
+		if _, err := gate.Try(t.Context(), u); !errors.Is(err, vault) || !errors.Is(err, client.ErrNotSent) {
+			t.Errorf("then: got %v, want the error of Sign", err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		pacer, u := &client.Pacer{}, parse("http://a.example/")
+		get(t, paced(pacer, pagesOf(func(*http.Request) (*http.Response, error) { return answer(429, "3600", ""), nil })), u.String())
+		gate := &client.Transport{Base: withRobots(""), Pacer: pacer} // with a Cache of its own
+		defer gate.Shutdown(t.Context())
+		for i := range 2 {
+			_, err := gate.Try(t.Context(), u)
+			late, ok := errors.AsType[*client.LateError](err)
+			if !ok || time.Until(late.At) < 50*time.Minute {
+				t.Errorf("try %d: got %v, want to be told of the hour", i, err)
+			}
+			time.Sleep(2 * time.Second)
+		}
+	})
+}
