@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -168,24 +167,20 @@ func (g *gate) read(ctx context.Context, r *ruling) (err error) {
 		case r.waitFor != untilRead || !ok:
 			return g.unknown(patience, err)
 		}
-		if err = comeBack(ctx, r.origin, late); err != nil {
+		if err = comeBack(ctx, late); err != nil {
 			return err
 		}
 	}
 }
 
 // comeBack waits until a robots.txt can be asked for again whose turn did not come in time. Of many that redirect to one
-// site, not all come back at once.
-func comeBack(ctx context.Context, o fetch.Origin, late *LateError) error {
+// site each was told of another time, so they do not come back at once.
+func comeBack(ctx context.Context, late *LateError) error {
 	if deadline, ok := ctx.Deadline(); ok && late.At.After(deadline) {
 		return late
 	}
-	wait := max(time.Until(late.At), leastPause)
-	if late.Origin != o {
-		wait += rand.N(wait)
-	}
 	select {
-	case <-time.After(wait):
+	case <-time.After(max(time.Until(late.At), leastPause)):
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w (%v)", context.Cause(ctx), late)
