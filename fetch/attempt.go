@@ -210,9 +210,11 @@ func (s *sending) end() {
 // broken is the response of a request whose answer did not come.
 func (s *sending) broken(err error) response {
 	a := response{at: time.Now(), err: harden.Cause(s.ctx, err)}
-	if s.hop.origin.scheme == schemeFTP && strings.HasPrefix(err.Error(), "unsupported protocol scheme") { // so says net/http
-		a.err = &Failure{`the Transport does not speak ftp: register package fetch/ftp with it, ` +
-			`RegisterProtocol("ftp", &ftp.Transport{})`, misconfigured}
+	switch said := err.Error(); { // by net/http, perhaps below another RoundTripper
+	case s.hop.origin.scheme == schemeFTP && strings.HasPrefix(said, "unsupported protocol scheme"):
+		a.err = &Failure{`the Transport does not speak ftp: RegisterProtocol("ftp", &ftp.Transport{}), of fetch/ftp`, misconfigured}
+	case strings.HasSuffix(said, http.StatusText(http.StatusProxyAuthRequired)): // to CONNECT
+		a.err = harden.ErrProxyAuth
 	}
 	return a
 }

@@ -7,17 +7,16 @@
 //   - "unreachable": a 5xx, a network failure, or an answer that cannot be used. Nothing is allowed.
 //   - an error: the site was not asked, and nothing is known.
 //
-// What a status means in each [policy.Dialect] is one table, in resolution.go. Redirects are followed across hosts (see Fetcher.SameHost), but the rules bind only the origin that was asked.
-// No redirect leads to a more private network than the origin's, or to FTP.
+// What a status means in each [policy.Dialect] is one table, in resolution.go. Redirects are followed across hosts (see
+// Fetcher.SameHost), but the rules bind only the origin that was asked. No redirect leads to a more private network
+// than the origin's, or to FTP.
 //
-// Requests carry a User-Agent, the accepted types, and validators. They never carry cookies, credentials or
-// headers of the caller. A Transport that adds credentials would give them to every origin: put what adds
-// them above the gate.
+// Requests carry a User-Agent, the accepted types, and validators, and nothing of the caller's. A Transport that adds
+// credentials would give them to every origin: put what adds them above the gate. An ftp origin is read by what is
+// registered for ftp with the Transport; see package fetch/ftp. The package keeps nothing.
 //
-// An ftp origin is read by what is registered for ftp with the Transport; see package fetch/ftp. A body that breaks off is detected, with one exception: without Content-Length, chunks or gzip,
-// over plain HTTP or the TLS of a caller's own dialer, it ends where its connection does.
-//
-// The package keeps nothing: package cache caches, and package policy matches.
+// A body that breaks off is detected, with one exception: without Content-Length, chunks or gzip, over plain HTTP or the
+// TLS of a caller's own dialer, it ends where its connection does.
 package fetch
 
 import (
@@ -48,8 +47,7 @@ const (
 	defaultMaxMemory  = 64 << 20
 )
 
-// defaultUserAgent is what net/http sends for those who set none.
-const defaultUserAgent = "Go-http-client/1.1"
+const defaultUserAgent = "Go-http-client/1.1" // net/http sends it for those who set none
 
 // Fetcher reads robots.txt files. The zero value is ready: it sends through hardened copies of
 // http.DefaultTransport and reads by RFC 9309. A Fetcher is safe for concurrent use. After the first Fetch
@@ -69,20 +67,20 @@ type Fetcher struct {
 	// own matter: for those, set the *http.Transport at its bottom here.
 	Transport http.RoundTripper
 
-	// Through, if set, is called for each request, also of redirects and retries, with what sends it. What it returns
-	// sends the request: a Pacer comes in there, waits for the site's turn and calls wire, once. The place in
-	// MaxFetches, the time of the request, and Sign begin then. The request's context has the values of the Fetch's,
-	// and ends with it, or so early that Timeout is left for what follows; that of a retry ends after what is left of
-	// Timeout. wire takes no notice of it. See NoTurn.
+	// Through is called for each request, also of redirects and retries, with what sends it. What it returns sends the
+	// request: a Pacer comes in there, waits for the site's turn and calls wire, once. The place in MaxFetches, the time
+	// of the request, and Sign begin then. The request's context has the values of the Fetch's, and ends with it, or so
+	// early that Timeout is left for what follows; that of a retry ends after what is left of Timeout. wire takes no
+	// notice of it. See NoTurn. If nil, wire sends the request.
 	Through func(wire http.RoundTripper) http.RoundTripper
 
 	// UserAgent is sent with each request. It should begin with the product token that groups are matched against
 	// (RFC 9309 §2.2.1). If empty, Go-http-client/1.1 is sent, as net/http does.
 	UserAgent string
 
-	// Sign, if set, is called right before each http or https request is sent, for every redirect and retry, with a
-	// copy of it. It may set header fields: signatures, or what lets this crawler in where others get a 403, which
-	// would allow everything. It should look at the URL: redirects lead to any origin. An error ends the Fetch.
+	// Sign is called right before each http or https request is sent, for every redirect and retry, with a copy of it.
+	// It may set header fields, and should look at the URL: redirects lead to any origin. An error ends the Fetch. A
+	// site that admits only signed requests answers others with 403, which allows everything. If nil, nothing is called.
 	Sign func(*http.Request) error
 
 	// Dialect parses the file and decides what a status means. If zero, policy.RFC9309.

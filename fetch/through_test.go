@@ -161,10 +161,11 @@ func TestWhatIsOursIsAnError(t *testing.T) {
 		}
 	}
 	// A 407 is a site's own only where no proxy can be.
-	rt, _ := answers(response(407, ""))
-	f := fetch.Fetcher{Transport: rt}
-	if r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil); r != nil || !strings.Contains(fmt.Sprint(err), "407") {
-		t.Errorf("407 of any RoundTripper: %v, %v", r, err)
+	for _, connect := range []error{nil, errors.New("Proxy Authentication Required")} {
+		f := fetch.Fetcher{Transport: roundtrip.Func(func(*http.Request) (*http.Response, error) { return response(407, ""), connect })}
+		if r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil); r != nil || !strings.Contains(fmt.Sprint(err), "407") {
+			t.Errorf("407 of any RoundTripper: %v, %v", r, err)
+		}
 	}
 	direct := fetch.Fetcher{Transport: piped(func() []byte { return []byte(reply(407, "")) })}
 	fetched(t, &direct, "http://a.test", nil, "allow")
