@@ -1,15 +1,12 @@
 package cache_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -122,122 +119,4 @@ func ExampleOutage() {
 	// allowed: no rule matches
 	// allowed: no rule matches
 	// disallowed: robots.txt is unreachable
-}
-
-// memory is a Store that processes could share, if it were a server. Packages dirstore
-// and redisstore have real ones.
-type memory struct {
-	mu     sync.Mutex
-	values map[string][]byte
-	locked map[string]bool
-}
-
-func (m *memory) Get(_ context.Context, key string) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if v, ok := m.values[key]; ok {
-		return v, nil
-	}
-	return nil, cache.ErrMiss
-}
-
-func (m *memory) Put(_ context.Context, key string, data []byte, _ time.Duration) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.values[key] = bytes.Clone(data) // a Cache may use data again
-	return nil
-}
-
-func (m *memory) Lock(_ context.Context, key string, _ time.Duration) (unlock func(), ok bool, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.locked[key] {
-		return nil, false, nil
-	}
-	m.locked[key] = true
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.locked, key)
-	}, true, nil
-}
-
-// What one Cache has read, the next one finds in the Store. Close writes what is still due.
-func ExampleStore() {
-	o, err := fetch.OriginOf(&url.URL{Scheme: "https", Host: "www.example"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ctx := context.Background()
-	store := struct{ cache.Store }{&memory{values: map[string][]byte{}}} // without its locks
-	for _, run := range []string{"first", "second"} {
-		src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
-			fmt.Println("fetching")
-			return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Time: time.Now()}, nil
-		}}
-		c := &cache.Cache{Store: store}
-		r, _, err := c.Get(ctx, o, src)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(run, "run: status", r.StatusCode)
-		if err := c.Shutdown(ctx); err != nil {
-			fmt.Println(err)
-		}
-	}
-	// Output:
-	// fetching
-	// first run: status 404
-	// second run: status 404
-}
-
-// Two Caches that ask at the same time fetch once, if their Store has locks.
-func ExampleLocker() {
-	o, err := fetch.OriginOf(&url.URL{Scheme: "https", Host: "www.example"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	var fetches atomic.Int32
-	src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
-		fetches.Add(1)
-		return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Time: time.Now()}, nil
-	}}
-	ctx := context.Background()
-	store := &memory{values: map[string][]byte{}, locked: map[string]bool{}}
-	var processes sync.WaitGroup
-	for range 2 {
-		processes.Go(func() {
-			c := &cache.Cache{Store: store}
-			defer c.Shutdown(ctx)
-			if _, _, err := c.Get(ctx, o, src); err != nil {
-				fmt.Println(err)
-			}
-		})
-	}
-	processes.Wait()
-	fmt.Println(fetches.Load(), "fetch")
-	// Output: 1 fetch
-}
-
-// Stats are for metrics.
-func ExampleStats() {
-	o, err := fetch.OriginOf(&url.URL{Scheme: "https", Host: "www.example"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	var c cache.Cache
-	load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
-		return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Time: time.Now()}, nil
-	}
-	if _, _, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil {
-		fmt.Println(err)
-		return
-	}
-	s := c.Stats()
-	fmt.Println(s.Origins, "origin,", s.Bytes > 0, s.StoreErrors, "errors of the Store")
-	// Output: 1 origin, true 0 errors of the Store
 }
