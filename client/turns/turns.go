@@ -6,8 +6,14 @@ package turns
 
 import (
 	"context"
+	"errors"
 	"time"
 )
+
+// ErrForgotten is the error of a Pause when the Store finds that it has lost what was last reserved for the key through
+// it: the start must not be made, but another may be reserved. No Store needs to find that out. One that does makes fewer
+// starts come too early when it loses its data: of those that others reserve anew, and those that were reserved before.
+var ErrForgotten = errors.New("turns: the store has lost what was reserved")
 
 // Store keeps the starts of a fleet, by one clock of its own: the clocks of those who ask do not count. Its methods must
 // be safe for concurrent use, and end when ctx does. After an error it is unknown whether the call took effect: a start
@@ -16,8 +22,8 @@ import (
 // A key stands for an origin, such as "https://www.example.com". It may have any bytes. Of each a Store keeps three
 // times: last, the latest start that it reserved; next, the earliest start that it may reserve; and resume, the end of
 // the longest pause. What it was never asked, or has forgotten, is as if these lay in the far past. It may forget a key
-// when a minute has passed since the later of next and resume, and not before. A Store that loses its data lets one start
-// of each key come too early, in a pause too.
+// when a minute has passed since the later of next and resume, and not before. A Store that loses its data lets starts of
+// each key come too early, in a pause too: see ErrForgotten.
 type Store interface {
 	// Reserve reserves the earliest free start, in one atomic step: at = max(now, next, resume, last+delay). If at is
 	// no later than now+within, it is reserved: last becomes at, next becomes at+delay, and ok is true. Else nothing

@@ -2,8 +2,11 @@ package pace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/robotsgate/robotsgate/client/turns"
 )
 
 // fleet is what a Keeper knows of Turns.
@@ -123,6 +126,8 @@ func (l *line) askForPauses(ctx context.Context, w *waiter, now time.Time) {
 		return err
 	})
 	switch {
+	case errors.Is(err, turns.ErrForgotten):
+		l.reserved = reservation{}
 	case err != nil:
 	case rest > 0:
 		l.resume = later(l.resume, answered.Add(rest))
@@ -144,7 +149,7 @@ func (l *line) question(ctx context.Context, now time.Time, ask func(context.Con
 	answered := time.Now()
 	k.mu.Lock()
 	switch again := l.fault != nil; {
-	case err == nil:
+	case err == nil || errors.Is(err, turns.ErrForgotten):
 		f.roundTrip, l.fault = answered.Sub(now), nil
 		if again {
 			f.pause, f.next = 0, answered
@@ -173,7 +178,7 @@ func (k *Keeper) tell(key string, pause time.Duration) {
 		ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
 		defer cancel()
 		for ctx.Err() == nil {
-			if _, err := k.Turns.Pause(ctx, key, time.Until(ends)); err == nil {
+			if _, err := k.Turns.Pause(ctx, key, time.Until(ends)); err == nil || errors.Is(err, turns.ErrForgotten) {
 				break
 			}
 			select {

@@ -217,6 +217,35 @@ func TestWhatTheStoreIsAsked(t *testing.T) {
 	}
 }
 
+// A start that the store has lost is not made: another is reserved.
+func TestAStartThatTheStoreHasLost(t *testing.T) {
+	a, _, store := fleet2()
+	inWorld(t, a, func(w *world) {
+		store.Store.Reserve(w.Context(), "https://www.example", 5*s, 0)
+		w.send(request{name: "a"})
+		time.Sleep(2 * s)
+		store.Store = &forgetful{Store: new(turnstest.Memory), lost: true}
+		store.Store.Reserve(w.Context(), "https://www.example", 4*s, 0) // by another process, until 6
+	}, "6 a")
+	if want := []string{"reserve 1.02s", "pause 0s", "reserve 1.02s", "pause 0s"}; !slices.Equal(store.asked, want) {
+		t.Errorf("asked %q, want %q", store.asked, want)
+	}
+}
+
+// forgetful says once that it has lost what was reserved.
+type forgetful struct {
+	turns.Store
+	lost bool
+}
+
+func (f *forgetful) Pause(ctx context.Context, key string, d time.Duration) (time.Duration, error) {
+	if f.lost {
+		f.lost = false
+		return 0, turns.ErrForgotten
+	}
+	return f.Store.Pause(ctx, key, d)
+}
+
 // A reservation belongs to the line: robots.txt uses it, if that came meanwhile.
 func TestRobotsUsesTheReservationOfTheLine(t *testing.T) {
 	a, _, store := fleet2()

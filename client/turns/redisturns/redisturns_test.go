@@ -90,6 +90,32 @@ func TestWhatIsNoStateIsAnError(t *testing.T) {
 	}
 }
 
+// A Redis that lost its memory is found out, once, by who had a start reserved: not by who had none.
+func TestALossIsFoundOut(t *testing.T) {
+	c := serve(t)
+	a, b := &redisturns.Store{Client: c}, &redisturns.Store{Client: c}
+	if _, _, err := a.Reserve(t.Context(), site, time.Minute, 0); err != nil {
+		t.Fatal(err)
+	}
+	pauses := func(s *redisturns.Store, want error) {
+		t.Helper()
+		if _, err := s.Pause(t.Context(), site, 0); err != want {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+	pauses(a, nil)
+	c.FlushAll(t.Context())
+	if _, ok, err := b.Reserve(t.Context(), site, time.Minute, 0); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	pauses(b, nil)
+	pauses(a, turns.ErrForgotten)
+	pauses(a, nil)
+	c.FlushAll(t.Context())
+	pauses(b, turns.ErrForgotten) // nobody has reserved since
+	pauses(b, nil)
+}
+
 func TestPrefixesKeepFleetsApart(t *testing.T) {
 	c := serve(t)
 	for _, tt := range []struct {
@@ -177,12 +203,12 @@ func TestWhatIsAskedAndAnswered(t *testing.T) {
 		want          time.Duration
 		ok, fails     bool
 	}{
-		{time.Second, time.Minute, []any{int64(5), int64(1)}, [2]int64{1e6, 60e6}, 5 * time.Microsecond, true, false},
-		{1001, 1999, []any{int64(0), int64(0)}, [2]int64{2, 1}, 0, false, false},
-		{-1, -1, []any{int64(0), int64(1)}, [2]int64{0, 0}, 0, true, false},
-		{0, 0, []any{int64(-1), int64(1)}, [2]int64{0, 0}, 0, false, true},
-		{0, 0, []any{int64(1)}, [2]int64{0, 0}, 0, false, true},
-		{0, 0, []any{"x", "y"}, [2]int64{0, 0}, 0, false, true},
+		{time.Second, time.Minute, []any{int64(5), int64(1), int64(7)}, [2]int64{1e6, 60e6}, 5 * time.Microsecond, true, false},
+		{1001, 1999, []any{int64(0), int64(0), int64(7)}, [2]int64{2, 1}, 0, false, false},
+		{-1, -1, []any{int64(0), int64(1), int64(7)}, [2]int64{0, 0}, 0, true, false},
+		{0, 0, []any{int64(-1), int64(1), int64(7)}, [2]int64{0, 0}, 0, false, true},
+		{0, 0, []any{int64(1), int64(1)}, [2]int64{0, 0}, 0, false, true},
+		{0, 0, []any{"x", "y", "z"}, [2]int64{0, 0}, 0, false, true},
 	} {
 		a.args, a.answer = nil, tt.answer
 		wait, ok, err := s.Reserve(t.Context(), site, tt.delay, tt.within)
