@@ -200,6 +200,28 @@ func TestAPauseHoldsUpAPlaceThatIsHeld(t *testing.T) {
 	}, "1 robots", "5 late late until 12, delay 1s, paused", "12 held")
 }
 
+func TestAPauseAloneHoldsUpAPlaceThatIsHeld(t *testing.T) {
+	k := keeper()
+	k.MaxUnderway = 2
+	inWorld(t, k, func(w *world) {
+		w.send(request{name: "a", header: 3 * s, body: 60 * s, status: 503, retry: 10 * s})
+		time.Sleep(s)
+		p, _ := k.Take(w.Context(), Ask{Origin: site, Kept: true})
+		w.say("turn")
+		w.send(request{name: "held", ask: Ask{Held: p}, after: 4 * s})
+	}, "0 a", "1 turn", "13 held")
+}
+
+func TestTheDistanceRunsFromTheStart(t *testing.T) {
+	k := keeper()
+	k.MaxUnderway = 2
+	inWorld(t, k, func(w *world) {
+		p, _ := k.Take(w.Context(), Ask{Origin: site, Kept: true})
+		w.send(request{name: "held", ask: Ask{Held: p}, after: 5 * s, header: 9 * s})
+		w.send(request{name: "a", after: 5*s + 1})
+	}, "5 held", "6 a")
+}
+
 // The first in line decides once more: when its time has come, and not before; robots.txt may go before it meanwhile.
 func TestRecheck(t *testing.T) {
 	refused := errors.New("refused")
