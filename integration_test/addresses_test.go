@@ -24,33 +24,6 @@ func dialNames(ctx context.Context, network, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// A name with many addresses does not make us call on all of them.
-func TestOnlyEightAddressesOfANameAreTried(t *testing.T) {
-	var addrs []netip.Addr
-	for i := range 200 {
-		addrs = append(addrs, netip.AddrFrom4([4]byte{127, 0, 1, byte(i)}))
-	}
-	resolver.Store(origins.Resolver(0, addrs...))
-	defer resolver.Store(nil)
-	for answering, want := range map[int]origins.Verdict{0: origins.Rules, 7: origins.Rules, 8: origins.Disallow, 199: origins.Disallow} {
-		l, err := net.Listen("tcp", netip.AddrPortFrom(addrs[answering], 0).String())
-		if err != nil {
-			t.Skipf("this system has one loopback address only: %v", err)
-		}
-		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, origins.File) }))
-		s.Listener.Close()
-		s.Listener = l
-		s.Start()
-		_, port, _ := net.SplitHostPort(l.Addr().String())
-		f := fetch.Fetcher{Transport: &http.Transport{}, Retries: -1}
-		r, err := f.Fetch(t.Context(), originOf(t, "http://many.test:"+port), nil)
-		if err != nil || verdictOf(r.Policy) != want {
-			t.Errorf("address %d answers: got %s, want %s (%v, %v)", answering, verdictOf(r.Policy), want, err, r.Err)
-		}
-		s.Close()
-	}
-}
-
 // Where IPv6 does not work, the addresses of it must not use up the tries of the others.
 func TestAddressesOfEachFamilyAreCountedApart(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, origins.File) }))
