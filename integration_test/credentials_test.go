@@ -4,8 +4,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"log"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,8 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/robotsgate/robotsgate/client"
-	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // adds is a transport that gives each request a field, as those for tokens and sessions do.
@@ -29,88 +25,8 @@ func (a adds) RoundTrip(req *http.Request) (*http.Response, error) {
 	return a.RoundTripper.RoundTrip(req)
 }
 
-// logged has slog.Default write to what it returns, until the test ends.
-func logged(t *testing.T) *proc.Log {
-	b := new(proc.Log)
-	logTo(t, b)
-	return b
-}
-
-func logTo(t *testing.T, w io.Writer) {
-	former, to, flags := slog.Default(), log.Writer(), log.Flags()
-	slog.SetDefault(slog.New(slog.NewTextHandler(w, nil))) // which has package log write there as well
-	t.Cleanup(func() {
-		slog.SetDefault(former)
-		log.SetOutput(to)
-		log.SetFlags(flags)
-	})
-}
-
-func TestCredentialsOfABaseDoNotFollowARedirectToAnotherOrigin(t *testing.T) {
-	for field, credential := range map[string]bool{
-		"Authorization": true, "authorization": true, "Proxy-Authorization": true, "Cookie": true,
-		"X-Api-Key": true, "apikey": true, "Private-Token": true, "X-Client-Secret": true, "X-Auth": true,
-		"Traceparent": false, "X-Amzn-Trace-Id": false, "X-Request-Id": false, "Referer": false,
-	} {
-		for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
-			t.Run(field+" over "+proto, func(t *testing.T) {
-				start := func(robots http.HandlerFunc) (*httptest.Server, *seen) {
-					record := new(seen)
-					s := httptest.NewUnstartedServer(handler(record, robots))
-					s.EnableHTTP2 = proto == "HTTP/2.0"
-					s.StartTLS()
-					t.Cleanup(s.Close)
-					return s, record
-				}
-				log := logged(t)
-				foreign, foreignSeen := start(text(rules))
-				origin, record := start(redirectTo(foreign.URL + "/robots.txt"))
-				rt := gate(adds{foreign.Client().Transport, field})
-
-				want := byRules
-				if credential {
-					want = disallowAll
-				}
-				check(t, rt, origin.URL, want)
-				if got := len(foreignSeen.of("/robots.txt")); got > 0 == credential {
-					t.Errorf("the other origin was asked %d times", got)
-				}
-				if r := record.of("/robots.txt"); len(r) != 1 || r[0].Proto != proto {
-					t.Errorf("the origin was asked %v", r)
-				}
-				if !credential {
-					if log.String() != "" {
-						t.Errorf("logged %s", log)
-					}
-					return
-				}
-				_, refusal := get(t, rt, origin.URL+"/public")
-				name := http.CanonicalHeaderKey(field)
-				if cause := refusal.Unreachable.Error(); !strings.Contains(cause, foreign.URL) || !strings.Contains(cause, name) || !strings.Contains(cause, "above the gate") {
-					t.Errorf("the cause is %q", cause)
-				}
-				get(t, rt, foreign.URL+"/public") // its robots.txt is asked for with the field, too
-				if n := strings.Count(log.String(), "credentials"); n != 1 || !strings.Contains(log.String(), "field="+name) {
-					t.Errorf("logged %d times: %s", n, log)
-				}
-			})
-		}
-	}
-}
-
-func TestCredentialsOfABaseFollowARedirectWithinTheOrigin(t *testing.T) {
-	origin, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "/rules.txt", http.StatusFound)
-	})
-	check(t, gate(adds{http.DefaultTransport, "Authorization"}), origin, allowAll) // "page" is no rule
-	if len(record.of("/rules.txt")) != 1 {
-		t.Error("the redirect was not followed")
-	}
-}
-
 // The order that Base and the README ask for.
 func TestCredentialsAboveTheGateAreOfPagesOnly(t *testing.T) {
-	log := logged(t)
 	foreign, foreignSeen := serve(t, text(rules))
 	origin, record := serve(t, redirectTo(foreign+"/robots.txt"))
 	check(t, adds{gate(nil), "Authorization"}, origin, byRules)
@@ -122,15 +38,11 @@ func TestCredentialsAboveTheGateAreOfPagesOnly(t *testing.T) {
 	if page := record.of("/public"); len(page) != 1 || page[0].Header.Get("Authorization") != "secret" {
 		t.Errorf("the page was asked for %v", page)
 	}
-	if log.String() != "" {
-		t.Errorf("logged %s", log)
-	}
 }
 
 // What net/http itself sends to a proxy is for that proxy, also below a Base of another type, as the one that hides a
 // RegisterProtocol.
 func TestAProxysOwnCredentialsDoNotStopRedirects(t *testing.T) {
-	log := logged(t)
 	p := newProxy(t, "Basic bWU6cmlnaHQ=", map[string]http.HandlerFunc{
 		"a.example": redirectTo("http://b.example/robots.txt"), "b.example": text(rules),
 	})
@@ -139,9 +51,6 @@ func TestAProxysOwnCredentialsDoNotStopRedirects(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%T", base), func(t *testing.T) {
 			check(t, gate(base), "http://a.example", byRules)
-			if log.String() != "" {
-				t.Errorf("logged %s", log)
-			}
 		})
 	}
 }
@@ -198,17 +107,6 @@ func TestAClientCertificateIsNotPresentedToAnotherOriginOfARedirect(t *testing.T
 		})
 	}
 }
-
-// A handler of the log that panics harms no decision.
-func TestALogThatPanicsAtCredentialsHarmsNothing(t *testing.T) {
-	logTo(t, panicking{})
-	origin, _ := serve(t, text(rules))
-	check(t, &client.Transport{Base: adds{http.DefaultTransport, "Cookie"}, UserAgent: userAgent}, origin, byRules)
-}
-
-type panicking struct{}
-
-func (panicking) Write([]byte) (int, error) { panic("the log's own") }
 
 // A certificate that a proxy wants is presented to it, whichever site robots.txt is read of.
 func TestAProxyThatWantsACertificateGetsItForRedirectsAsWell(t *testing.T) {

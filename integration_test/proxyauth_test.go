@@ -119,9 +119,9 @@ func TestA407OfAProxyIsNotTheOriginsAndKeptNowhere(t *testing.T) {
 			rt := gate(row.base(base))
 			rt.Cache = c
 
-			_, err := rt.RoundTrip(httptest.NewRequest("GET", row.origin+"/public", nil))
-			if !errors.Is(err, client.ErrNotSent) || !strings.Contains(err.Error(), "407") || !strings.Contains(err.Error(), "proxy") {
-				t.Errorf("got %v, want ErrNotSent that names the proxy's 407", err)
+			_, err := (&http.Client{Transport: rt}).Get(row.origin + "/public")
+			if !errors.Is(err, client.ErrNotSent) || !strings.Contains(err.Error(), "the proxy answered 407") {
+				t.Errorf("got %v, want an error that is ErrNotSent and names the proxy's 407", err)
 			}
 			if n := len(p.of("/public")) + len(p.of("/private")); n > 0 {
 				t.Errorf("%d pages were asked for", n)
@@ -135,7 +135,7 @@ func TestA407OfAProxyIsNotTheOriginsAndKeptNowhere(t *testing.T) {
 			if err := c.Shutdown(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Join(store.keys, " "); got != "RGC4 "+row.origin {
+			if got := strings.Join(store.keys, " "); got != "RGC5 "+row.origin+" examplebot" {
 				t.Errorf("the Store was given %q, want the rules only", got)
 			}
 		})
