@@ -116,7 +116,7 @@ var ErrClosed = errors.New("cache: Get after Close")
 // An origin that has failed is asked again then, unless a copy still holds for longer. If that time has passed, the
 // result is for this call only.
 //
-// It waits no longer than ctx. The error is ctx.Err(), ErrClosed, or that of Load. After an error of Load the last copy
+// It waits no longer than ctx. The error is ctx.Err(), ErrClosed, that of Load, or ErrMiss (without a Load). After an error of Load the last copy
 // is returned without one, if it would serve in an outage; Load is called again five seconds later. What goes wrong
 // with the origin is a Result with Err set.
 //
@@ -127,8 +127,7 @@ var ErrClosed = errors.New("cache: Get after Close")
 // fetched, Get starts that, and returns ctx.Err().
 //
 // The Result is shared and must not be modified. Unless KeepBody is set, its Body is nil, and its Header has only the
-// fields that this package needs (validators, dates, Cache-Control, Vary). Its Err has the text of the original error
-// but wraps nothing.
+// fields that this package needs (validators, dates, Cache-Control, Vary).
 func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (r *fetch.Result, until time.Time, err error) {
 	c.once.Do(c.init)
 	k, passed := key{o, src.Reader, src.Dialect}, time.Since(c.start)
@@ -232,8 +231,7 @@ func (t *terms) init(c *Cache) {
 	}
 }
 
-// century is as good as for ever, and sums with it do not overflow.
-const century = 100 * 365 * 24 * time.Hour
+const century = 100 * 365 * 24 * time.Hour // as good as for ever, and sums with it do not overflow
 
 // orDefault gives a field its meaning: if zero, its default; if negative, none.
 func orDefault[T int | int64 | time.Duration](v, zero, none T) T {

@@ -264,7 +264,7 @@ func (c *Cache) compare(k key, known *state) (st stored, err error) {
 	}
 	doubt, again := st.unknown, storeAgain
 	if !doubt {
-		doubt, again = st.doubt() && c.terms.outage != Strict, st.rules.Sub(st.at)
+		doubt, again = st.doubt() && c.terms.outage != Strict, min(century, st.rules.Sub(st.at))
 	}
 	if st.state = s.reviewed(&c.terms, doubt, again, st.at); st.state != nil && st.state != known {
 		c.publish(k, st.state, st.at) // for callers whose flight may last: it may do to bridge that

@@ -42,8 +42,7 @@ func Lifetime(r *fetch.Result) (d time.Duration, source string) {
 }
 
 // readChain reads an answer and the redirects that led to it. The answer may be reused as long as each redirect that
-// states a lifetime. A redirect that states none does not count, or the default lifetime would apply to every
-// redirected file.
+// states a lifetime. One that states none does not count, or the default would apply to every redirected file.
 func readChain(r *fetch.Result, received time.Time) freshness {
 	f := readFreshness(r.Header, received)
 	f.redirect, f.redirectStale = maxDelta*time.Second, maxDelta*time.Second

@@ -26,6 +26,7 @@ func FuzzStoredValue(f *testing.F) {
 		`{"key":"RGC5 https://a.example ","answer":{"file":true,"status":200,"header":{"Etag":["\"v1\""],"Cache-Control":["max-age=60"]},"received":"2026-01-02T03:04:05Z"}}`,
 		`{"key":"RGC5 https://a.example ","answer":{"file":false,"status":404,"received":"2126-01-02T03:04:05Z","redirects":["x"]},"failure":{"status":503,"error":"e","received":"2026-01-02T03:04:05Z","retry_ns":9223372036854775807,"since":"0001-01-01T00:00:00Z","count":9223372036854775807}}`,
 		`{"key":"RGC5 https://a.example ","failure":{"error":"e","received":"2026-01-02T03:04:05Z","retry_ns":30000000000,"since":"2026-01-02T03:04:05Z","count":1}}`,
+		`{"key":"RGC5 https://a.example ","mark":{"received":"2026-01-02T03:04:05Z","rules_until":"9126-01-02T03:04:05Z"}}`,
 		`{"key":"RGC5 https://b.example "}`,
 	} {
 		f.Add([]byte(meta), []byte("User-agent: *\nDisallow: /private\n"), true)

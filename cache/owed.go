@@ -35,8 +35,7 @@ type debt struct {
 	paying bool // somebody writes it, or the rules themselves, just now
 }
 
-// owe notes what stands for the rules of a key while they are being written, and if that fails; the zero mark: it has
-// none any more.
+// owe notes what stands for the rules of a key until they are written; the zero mark: it has none any more.
 func (d *debts) owe(key string, m mark) *debt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,8 +115,7 @@ func (b *backing) pay(ctx context.Context) error {
 	return nil
 }
 
-// payOne writes a mark, unless the Store has something newer. A damaged value is none. It asks a Store that was left
-// alone, too: this may be the last moment.
+// payOne writes a mark, unless the Store has something newer. It asks a Store that was left alone, too.
 func (b *backing) payOne(ctx context.Context, key string, m mark) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()

@@ -248,8 +248,7 @@ func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duratio
 	return nil, 0, awaited
 }
 
-// until is when what holds at a time may end, at the latest: with the lifetime of an answer, or with the next attempt
-// after a failure.
+// until is when what holds at a time may end: with the lifetime of an answer, or the next attempt after a failure.
 func (t *terms) until(s *state, now time.Time) time.Time {
 	left := time.Duration(0)
 	if s.failure != nil {
