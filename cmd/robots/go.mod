@@ -8,7 +8,6 @@ require (
 	github.com/dunglas/httpsfv v1.1.2 // Proxy-Status
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // answers of serve that are asked for again
 	github.com/prometheus/client_golang v1.25.0 // what serve counts, by the official library
-	github.com/redis/go-redis/v9 v9.23.0 // its log, to be silenced
 	github.com/robotsgate/robotsgate v0.1.0
 	github.com/spf13/cobra v1.10.2 // subcommands, help, completion
 	github.com/spf13/pflag v1.1.0 // what is wrong with a flag
@@ -47,6 +46,7 @@ require (
 	github.com/pb33f/ordered-map/v2 v2.3.2 // indirect
 	github.com/pquerna/cachecontrol v0.2.0 // indirect
 	github.com/prometheus/procfs v0.23.0 // indirect
+	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/text v0.44.0 // indirect
