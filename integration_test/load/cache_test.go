@@ -51,7 +51,7 @@ func TestCacheMillionOriginsStayWithinTheBound(t *testing.T) {
 	}
 
 	goroutines := runtime.NumGoroutine()
-	c := &cache.Cache{Size: math.MaxInt32, MaxBytes: bound}
+	c := &cache.Cache{MaxOrigins: math.MaxInt32, MaxBytes: bound}
 	var next atomic.Int64
 	var worst atomic.Int64
 	var crawlers sync.WaitGroup
@@ -64,7 +64,7 @@ func TestCacheMillionOriginsStayWithinTheBound(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if r, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil || r.Err != nil {
+				if r, _, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil || r.Err != nil {
 					t.Error(err, r)
 					return
 				}
@@ -115,7 +115,7 @@ func TestCacheWarmStart(t *testing.T) {
 	start = time.Now()
 	store = openDir(t, path)
 	opened := time.Since(start)
-	c := &cache.Cache{Store: store, StoreTimeout: time.Minute, Size: origins, MaxBytes: 1 << 30}
+	c := &cache.Cache{Store: store, StoreTimeout: time.Minute, MaxOrigins: origins, MaxBytes: 1 << 30}
 	for i := range origins {
 		mustGet(t, c, i, func(_ context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
 			return nil, fmt.Errorf("%v is fetched although the directory has it", o)
@@ -140,7 +140,7 @@ func mustGet(t *testing.T, c *cache.Cache, i int, load func(context.Context, fet
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil || r.Err != nil {
+	if r, _, err := c.Get(context.Background(), o, &cache.Source{Load: load}); err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
 	}
 }

@@ -121,7 +121,7 @@ func TestLoadWideColdStart(t *testing.T) {
 func TestLoadOutageAfterAGoodCopy(t *testing.T) {
 	tier.Gate(t)
 	size := loadScale(t)
-	kept := &cache.Cache{MinTTL: -1, DefaultTTL: time.Nanosecond} // so that "later" is now
+	kept := &cache.Cache{MinTTL: -1, MaxTTL: time.Nanosecond} // so that "later" is now
 	r := newRig(t, size, kept)
 	r.gate.Fetcher.Timeout = 2 * time.Second // an outage, not patience, is what this is about
 	c := crowd{client: http.Client{Transport: r.gate}}

@@ -52,7 +52,7 @@ type simStats struct {
 	Origins                                     int   // in memory
 	CacheBytes                                  int64 // as counted against the bound
 	Heap, RSS                                   int64
-	StoreErrors, StoreDrops                     uint64
+	StoreErrors                                 uint64
 	Median, P99                                 time.Duration // of a decision, since the last simStats
 }
 
@@ -85,8 +85,8 @@ func newSimCrawler(store cache.Store) *simCrawler {
 	c.net.fetched = func(i int) { c.log.fetch(time.Since(c.begin), i) }
 	c.cache = &cache.Cache{
 		Store: store, StoreTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
-		Size: min(50_000, c.sites/8), NoRefresh: true,
-		DefaultTTL: day, MaxTTL: day, MinTTL: day / 1440, MinRetry: day / 2880,
+		MaxOrigins: min(50_000, c.sites/8), NoRefresh: true,
+		MaxTTL: day, MinTTL: day / 1440, MinRetry: day / 2880,
 	}
 	c.gate = &client.Transport{
 		Base: c.net, UserAgent: userAgent, Cache: c.cache,
@@ -122,7 +122,7 @@ func (c *simCrawler) say(s simStats, took time.Duration) {
 	s.Fetches, s.Forbidden, s.Wrong = c.log.fetches.Swap(0), c.net.forbidden.Load(), c.wrong.Load()
 	s.Bytes, s.Seconds = c.net.bytes.Swap(0), took.Seconds()
 	stats := c.cache.Stats()
-	s.Origins, s.CacheBytes, s.StoreErrors, s.StoreDrops = stats.Origins, stats.Bytes, stats.StoreErrors, stats.StoreDrops
+	s.Origins, s.CacheBytes, s.StoreErrors = stats.Origins, stats.Bytes, stats.StoreErrors
 	runtime.GC()
 	s.Heap, s.RSS = heapNow(), resident()
 	s.Median, s.P99 = c.quantiles()

@@ -95,7 +95,7 @@ func tell(t *testing.T, all []*simChild, order string) (sum simStats) {
 		}
 		sum.Decisions, sum.Fetches, sum.Bytes = sum.Decisions+s.Decisions, sum.Fetches+s.Fetches, sum.Bytes+s.Bytes
 		sum.Forbidden, sum.Wrong = sum.Forbidden+s.Forbidden, sum.Wrong+s.Wrong
-		sum.StoreErrors, sum.StoreDrops = sum.StoreErrors+s.StoreErrors, sum.StoreDrops+s.StoreDrops
+		sum.StoreErrors += s.StoreErrors
 		sum.Seconds, sum.Origins = max(sum.Seconds, s.Seconds), max(sum.Origins, s.Origins)
 		sum.CacheBytes, sum.Heap, sum.RSS = max(sum.CacheBytes, s.CacheBytes), max(sum.Heap, s.Heap), max(sum.RSS, s.RSS)
 		sum.Median, sum.P99 = max(sum.Median, s.Median), max(sum.P99, s.P99)
@@ -110,9 +110,9 @@ func (s simStats) String() string {
 	const mib = 1 << 20
 	return fmt.Sprintf("%7d decisions, %6d fetches in %5.1f s (%6.0f and %5.0f a second), median %8v, 99 %% %8v; "+
 		"in one process at most %d origins, %.1f MiB counted, %.1f MiB of heap, %.0f MiB resident; "+
-		"%d errors of the store, %d drops",
+		"%d errors of the store",
 		s.Decisions, s.Fetches, s.Seconds, float64(s.Decisions)/s.Seconds, float64(s.Fetches)/s.Seconds, s.Median, s.P99,
-		s.Origins, float64(s.CacheBytes)/mib, float64(s.Heap)/mib, float64(s.RSS)/mib, s.StoreErrors, s.StoreDrops)
+		s.Origins, float64(s.CacheBytes)/mib, float64(s.Heap)/mib, float64(s.RSS)/mib, s.StoreErrors)
 }
 
 func endSimChildren(t *testing.T, all []*simChild) (logs []string) {
