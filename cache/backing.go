@@ -128,7 +128,7 @@ func (p *part) init(name string, log *slog.Logger) {
 	p.name, p.log, p.places = name, log, make(chan struct{}, maxCalls)
 }
 
-// call makes one call that takes limit at most. Waiting for a place takes no longer.
+// call makes one call that takes limit at most.
 func (p *part) call(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
 	if !p.allows(time.Now(), false) || !p.enter(ctx, limit) {
 		return errDown
@@ -137,15 +137,28 @@ func (p *part) call(ctx context.Context, limit time.Duration, f func(context.Con
 	return p.do(ctx, limit, f)
 }
 
+// enter waits for a place: for limit, and while no call fails for as long as for a lock of another process. What is merely
+// busy must not make a crawler ask a site twice.
 func (p *part) enter(ctx context.Context, limit time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	select {
-	case p.places <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
+	for waited := time.Duration(0); waited < max(limit, lockWait); waited += limit {
+		select {
+		case p.places <- struct{}{}:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-time.After(limit):
+		}
+		if p.fails() {
+			break
+		}
 	}
+	return false
+}
+
+func (p *part) fails() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failures > 0
 }
 
 func (p *part) leave() { <-p.places }

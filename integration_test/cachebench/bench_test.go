@@ -81,7 +81,7 @@ func caches(b *testing.B, origins []fetch.Origin, result *fetch.Result) []peer {
 		b.Fatal(err)
 	}
 	for _, o := range origins {
-		if _, err := ours.Get(ctx, o, src); err != nil {
+		if _, _, err := ours.Get(ctx, o, src); err != nil {
 			b.Fatal(err)
 		}
 		plain.Add(o, result)
@@ -89,7 +89,7 @@ func caches(b *testing.B, origins []fetch.Origin, result *fetch.Result) []peer {
 		expiring.Set(o, result)
 	}
 	return []peer{
-		{"cache.Get", func(o fetch.Origin) *fetch.Result { r, _ := ours.Get(ctx, o, src); return r }},
+		{"cache.Get", func(o fetch.Origin) *fetch.Result { r, _, _ := ours.Get(ctx, o, src); return r }},
 		{"lru.Get", func(o fetch.Origin) *fetch.Result { r, _ := plain.Get(o); return r }},
 		{"otter", func(o fetch.Origin) *fetch.Result { r, _ := otters.GetIfPresent(o); return r }},
 		{"otter-expiring", func(o fetch.Origin) *fetch.Result { r, _ := expiring.GetIfPresent(o); return r }},
