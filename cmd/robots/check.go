@@ -138,7 +138,8 @@ func (c *checker) one(g *site.Gate, u checked) error {
 		if err != nil {
 			return shell.Usagef("argument %d: %w", u.number, answer.NotURL(u.text, err))
 		}
-		v.Number, v.URL = u.number, u.text
+		v.Number = u.number
+		v.About(u.text, u.url)
 		out.Worsen(shell.StatusOf(v))
 		verdicts = append(verdicts, v)
 	}
@@ -164,11 +165,21 @@ func (c *checker) print(out *shell.Output, v *answer.Verdict) {
 			fmt.Fprintf(out, "  %-10s %s\n", name, value)
 		}
 	}
+	field("asked", answer.Visible(v.Asked))
 	field("because", v.Because())
 	if v.Agent != "*" { // the default is not worth a line
 		field("agent", answer.Visible(v.Agent))
 	}
+	if v.DialectBy == answer.ByCrawler {
+		field("read as", v.Dialect+", as its engine does")
+	}
 	field("group", answer.Visible(v.Group))
+	if v.Fallback != "" {
+		field("", "no group names "+answer.Visible(v.Agent)+": it obeys "+answer.Visible(v.Fallback))
+	}
+	if v.CrawlDelay != nil {
+		field("delay", fmt.Sprintf("%gs between requests", *v.CrawlDelay))
+	}
 	field("robots", answer.Visible(v.Robots.URL))
 	for _, r := range v.Robots.Redirects {
 		field("via", answer.Visible(r))

@@ -51,7 +51,8 @@ func (s *daemon) register(cmd *cobra.Command, address string) {
 	f.StringVar(&s.token, "token-file", "", "ask each client for the bearer token in this `FILE`")
 	f.BoolVar(&s.anyone, "open", false, "listen beyond loopback without a token")
 	f.BoolVar(&s.private, "private", false, "ask sites in private networks too, and use the proxies of the environment")
-	f.StringVar(&s.logs, "log", "text", "`FORMAT` of the log: text or json")
+	s.logs = "text"
+	f.Var(shell.Choice(&s.logs, "text", "json"), "log", "`FORMAT` of the log: text or json")
 	f.Var(shell.Value{Text: func() string { return strings.ToLower(s.level.Level().String()) }, Read: s.setLevel}, "log-level", "least `LEVEL` to log: debug, info, warn or error; debug has each refusal")
 	f.DurationVar(&s.drain, "drain", 10*time.Second, "`TIME` for what is under way at the end")
 	s.Register(cmd, site.AgentVar, site.DialectVar, site.AgreementsVar)
@@ -63,7 +64,7 @@ func (s *daemon) register(cmd *cobra.Command, address string) {
 // setLevel reads --log-level.
 func (s *daemon) setLevel(name string) error {
 	if err := s.level.UnmarshalText([]byte(name)); err != nil {
-		return fmt.Errorf("no level is called %q: it is debug, info, warn or error", name)
+		return shell.OneOf(name, []string{"debug", "info", "warn", "error"})
 	}
 	return nil
 }
@@ -161,13 +162,10 @@ func (s *daemon) logger() (*slog.Logger, error) {
 		return nil, shell.Usagef("--drain is %s; the least is 0s", s.drain)
 	}
 	options := &slog.HandlerOptions{Level: &s.level}
-	switch s.logs {
-	case "text":
-		return slog.New(slog.NewTextHandler(s.Err, options)), nil
-	case "json":
+	if s.logs == "json" {
 		return slog.New(slog.NewJSONHandler(s.Err, options)), nil
 	}
-	return nil, shell.Usagef("no format of logs is called %q: it is text or json", s.logs)
+	return slog.New(slog.NewTextHandler(s.Err, options)), nil
 }
 
 // openGate makes a gate with the settings of a program that runs on. Without --cache, its place is the user's

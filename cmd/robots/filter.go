@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -37,12 +36,14 @@ type filterer struct {
 	failOn    []string
 	parallel  int
 	summary   bool
+	unordered bool
 
 	// Set by run and lines before the first line is read. Later, write alone adds to tally.
 	gate     *site.Gate
 	origins  *site.Origins
-	output   *answers // the file of --output, or nil
-	refusals *answers // the file of --refused, or nil
+	output   *answers   // the file of --output, or nil
+	refusals *answers   // the file of --refused, or nil
+	late     *lateLines // with --unordered, or nil
 	meter    shell.Meter
 	tally    tally
 	skipped  atomic.Int64 // lines, by --resume
@@ -52,14 +53,18 @@ type filterer struct {
 
 // failures are what --fail-on takes, with their exit statuses. Without the flag, a list that was filtered is
 // a success whatever its lines are.
-var failures = map[string]int{"refused": shell.ExitRefused, "unknown": shell.ExitUnknown, "malformed": shell.ExitUnknown}
+var (
+	failureNames = []string{"refused", "unknown", "malformed"}
+	failures     = map[string]int{"refused": shell.ExitRefused, "unknown": shell.ExitUnknown, "malformed": shell.ExitUnknown}
+)
 
 const filterHelp = `Filter reads URLs from standard input, one on a line, and writes those that the
 crawler may fetch to standard output, in the same order. A line that begins with a
 brace is a JSON object whose field "url" is asked about; it is written as it is.
 
 The robots.txt of each origin is fetched once in a run, many at a time. The result,
-even a failure, is kept until the run ends. Memory does not grow with the input: while
+even a failure, is kept until the run ends. With --unordered, the lines of hosts that
+do not answer within a second are put aside, in a file, and answered at the end. Memory does not grow with the input: while
 one origin is slow, up to 65,536 lines behind its first one are worked on, and wait to
 be written; up to 256 MiB of robots.txt files are kept, some 100,000 origins, and more
 with --cache.
@@ -90,10 +95,10 @@ func filterCommand(a *shell.App) *cobra.Command {
 		Short: "Keep the URLs of a list that a crawler may fetch",
 		Long:  filterHelp,
 		Example: `  robots filter --agent ExampleBot < urls.txt > allowed.txt
-  robots filter --agent ExampleBot --refused refused.tsv --cache robots-cache < urls.txt > allowed.txt
-  robots filter --agent ExampleBot --uses train-ai < urls.txt > trainable.txt
+  robots filter --refused refused.tsv --cache robots-cache < urls.txt > allowed.txt
+  robots filter --agent ExampleBot --uses train-ai < urls.txt > usable.txt
   robots filter --output allowed.txt --resume --cache robots-cache < urls.txt
-  zcat pages.jsonl.gz | robots filter --cache redis://localhost:6379 > allowed.jsonl`,
+  zcat pages.gz | robots filter --cache redis://localhost:6379 > allowed.jsonl`,
 		Args:              shell.None("filter reads standard input, as in robots filter < urls.txt"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              shell.Runs(f.run),
@@ -104,10 +109,10 @@ func filterCommand(a *shell.App) *cobra.Command {
 	flags.StringVar(&f.refusedAt, "refused", "", "write what is refused to this `FILE`, with the reason")
 	flags.BoolVar(&f.resume, "resume", false, "skip the lines that an earlier run has answered in the file of --output")
 	flags.StringSliceVar(&f.failOn, "fail-on", nil, "fail if a line is of these `KINDS`: refused, unknown, malformed")
-	flags.IntVar(&f.parallel, "parallel", 64, "ask `N` origins at a time")
+	flags.IntVar(&f.parallel, "parallel", 512, "ask `N` origins at a time")
+	flags.BoolVar(&f.unordered, "unordered", false, "answer the lines of hosts that keep silent at the end, and wait for none before")
 	flags.BoolVar(&f.summary, "summary", false, "end with the number of lines, even if standard error is no terminal")
-	names := slices.Sorted(maps.Keys(failures))
-	cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(failureNames, cobra.ShellCompDirectiveNoFileComp))
 	f.Register(cmd, site.AgentVar, site.DialectVar, site.UsesVar, site.AgreementsVar)
 	f.RegisterCache(cmd)
 	return cmd
@@ -117,13 +122,15 @@ func filterCommand(a *shell.App) *cobra.Command {
 // comes first.
 func (f *filterer) usage() error {
 	for _, kind := range f.failOn {
-		if _, known := failures[kind]; !known {
-			return shell.Usagef("--fail-on %q: it is one of refused, unknown, malformed", kind)
+		if err := shell.OneOf(kind, failureNames); err != nil {
+			return shell.Usagef("--fail-on: %w", err)
 		}
 	}
 	switch {
 	case f.parallel < 1:
 		return shell.Usagef("--parallel is %d; the least is 1", f.parallel)
+	case f.unordered && f.resume:
+		return shell.Usagef("--resume finds its place by the order of the lines: leave out --unordered")
 	case f.overwrite && (f.outputAt == "" || f.resume):
 		return shell.Usagef("--overwrite needs --output FILE, without --resume")
 	case f.resume && f.outputAt == "":
@@ -166,6 +173,12 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 		}
 		defer func() { err = errors.Join(err, f.refusals.Close()) }()
 	}
+	if f.unordered {
+		if f.late, err = newLateLines(); err != nil {
+			return err
+		}
+		defer f.late.Close()
+	}
 	return f.lines(ctx)
 }
 
@@ -190,6 +203,9 @@ func (f *filterer) lines(ctx context.Context) error {
 		lines.Skip = f.skip
 	}
 	err := lines.Run(ctx, f.In)
+	if err == nil && f.late != nil {
+		err = f.answerLate(ctx)
+	}
 	// The line of the meter goes before anything else is written to standard error.
 	hide()
 	f.origins.End(grace)
@@ -220,6 +236,7 @@ type filtered struct {
 type question struct {
 	answer.Listed
 	lookup *shell.Asked // that is waited for
+	late   bool         // the line is put aside
 }
 
 // answer takes a batch through four stages: read the URLs, have their origins looked up, wait for that,
@@ -234,6 +251,9 @@ func (f *filterer) answer(ctx context.Context, lines []shell.Line, turn shell.Tu
 	questions, waits := <-f.processors, false
 	questions = slices.Grow(questions[:0], len(lines))
 	for _, l := range lines {
+		if f.late != nil && f.late.again {
+			l = numbered(l)
+		}
 		var q question
 		// White space around a URL is no part of it: lists that have been through an editor or a
 		// spreadsheet hold such lines.
@@ -264,15 +284,18 @@ func (f *filterer) answer(ctx context.Context, lines []shell.Line, turn shell.Tu
 
 // decideAll decides a batch whose origins have been looked up.
 func (f *filterer) decideAll(lines []shell.Line, questions []question) *filtered {
-	b := &filtered{tally: tally{Lines: int64(len(lines))}}
-	for _, l := range lines {
-		b.bytes += int64(len(l.Text) + len("\n"))
+	b := new(filtered)
+	if f.late == nil || !f.late.again { // then they are counted already
+		b.tally.Lines = int64(len(lines))
+		for _, l := range lines {
+			b.bytes += int64(len(l.Text) + len("\n"))
+		}
 	}
 	if !f.JSON {
 		b.allowed.Grow(int(b.bytes)) // it is most of them
 	}
 	for i := range questions {
-		if q := &questions[i]; len(q.Text) > 0 {
+		if q := &questions[i]; len(q.Text) > 0 && !q.late {
 			f.decide(b, q)
 		}
 	}
@@ -295,16 +318,14 @@ func (f *filterer) ask(ctx context.Context, turn shell.Turn, questions []questio
 		}
 	}
 	turn.Pass()
+	if f.late != nil && !f.late.again {
+		return f.inTime(ctx, questions)
+	}
 	for i := range questions {
-		q := &questions[i]
-		if q.lookup == nil {
-			continue
-		}
-		select {
-		case <-q.lookup.Done:
-			q.Result = q.lookup.Result
-		case <-ctx.Done():
-			return ctx.Err()
+		if q := &questions[i]; q.lookup != nil {
+			if err := f.await(ctx, q); err != nil {
+				return err
+			}
 		}
 	}
 	return ctx.Err()
@@ -341,7 +362,7 @@ func (f *filterer) decide(b *filtered, q *question) {
 		to.WriteByte('\n')
 	default:
 		v := f.Verdict(&q.Listed, a)
-		fmt.Fprintf(to, "%s\t%s\n", answer.Visible(q.Text), v.Because())
+		fmt.Fprintf(to, "%s\t%s\n", answer.Visible(answer.Redacted(q.Text)), v.Because())
 	}
 }
 

@@ -6,6 +6,7 @@ toolchain go1.26.8
 
 require (
 	github.com/dunglas/httpsfv v1.1.2 // Proxy-Status
+	github.com/go-json-experiment/json v1.27.2 // objects whose names are there once
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // answers of serve that are asked for again
 	github.com/prometheus/client_golang v1.25.0 // what serve counts, by the official library
 	github.com/robotsgate/robotsgate v0.1.0
@@ -35,7 +36,7 @@ require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/buger/jsonparser v1.6.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/go-json-experiment/json v1.27.2 // indirect
+	github.com/cpuguy83/go-md2man/v2 v2.0.6 // indirect
 	github.com/go-openapi/jsonpointer v1.0.2 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
@@ -47,6 +48,7 @@ require (
 	github.com/pquerna/cachecontrol v0.2.0 // indirect
 	github.com/prometheus/procfs v0.23.0 // indirect
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/text v0.44.0 // indirect

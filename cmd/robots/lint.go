@@ -89,7 +89,8 @@ func lintCommand(a *shell.App) *cobra.Command {
 		return l.run(ctx, args, cmd.Flags().Changed) // a default was not asked for
 	})
 	f := cmd.Flags()
-	f.StringVar(&l.format, "format", "text", "`FORMAT` of the report: text, json or sarif")
+	l.format = "text"
+	f.Var(shell.Choice(&l.format, "text", "json", "sarif"), "format", "`FORMAT` of the report: text, json or sarif")
 	f.Var(severity(&l.least), "severity", "least `SEVERITY` that is shown: info, warning or error")
 	f.Var(severity(&l.failOn), "fail-on", "least `SEVERITY` of a finding shown that makes the exit status 1")
 	f.StringSliceVar(&l.disable, "disable", nil, "leave out these `RULES`, such as RT007,RT403")
@@ -120,12 +121,8 @@ var severities = []string{lint.SeverityInfo: "info", lint.SeverityWarning: "warn
 // severity is the value of a flag that names one. pflag reads its default from of.
 func severity(of *lint.Severity) shell.Value {
 	return shell.Value{Text: func() string { return of.String() }, Read: func(name string) error {
-		i := slices.Index(severities, name)
-		if i < 0 {
-			return fmt.Errorf("no severity is called %q: it is info, warning or error", name)
-		}
-		*of = lint.Severity(i)
-		return nil
+		*of = lint.Severity(max(slices.Index(severities, name), 0))
+		return shell.OneOf(name, severities)
 	}}
 }
 
@@ -190,11 +187,7 @@ func (l *linter) writer(formatted bool) (func(io.Writer, ...lint.Report) error, 
 		l.format = "json"
 	}
 	writers := map[string]func(io.Writer, ...lint.Report) error{"text": l.text, "json": lint.WriteJSON, "sarif": lint.WriteSARIF}
-	write, known := writers[l.format]
-	if !known {
-		return nil, shell.Usagef("no format is called %q: it is text, json or sarif", l.format)
-	}
-	return write, nil
+	return writers[l.format], nil
 }
 
 // text writes for people: in colours and in the width of the terminal, if there is one.

@@ -9,20 +9,22 @@ package main
 
 import (
 	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
@@ -31,13 +33,22 @@ import (
 // main is the part that a test cannot call: it changes how signals end the process, and ends it itself.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// After the first signal the default action is back: a second Ctrl-C ends at once.
-	context.AfterFunc(ctx, stop)
+	// After the first signal the default action is back: a second Ctrl-C ends at once. So does time, or a full pipe could
+	// hold the end up for good. serve and proxy have --drain.
+	context.AfterFunc(ctx, func() {
+		stop()
+		if len(os.Args) < 2 || os.Args[1] != "serve" && os.Args[1] != "proxy" {
+			time.AfterFunc(lastTime, func() { os.Exit(shell.ExitInterrupted) })
+		}
+	})
 	// A reader that went away ("robots … | head") is a failed write and not the end
 	// of the process, so that what was fetched still reaches the cache.
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(ctx, os.Args[1:], shell.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }
+
+// lastTime is how long a run may take after a signal.
+const lastTime = 10 * time.Second
 
 // exitHelp is what the statuses of package shell mean, in --help and in README.md. A test compares the two.
 const exitHelp = `Exit status, the highest that applies:
@@ -111,8 +122,7 @@ wrong with them.
 	root.SetOut(help)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(shell.FlagError)
-	// The library's own template does not wrap the texts of flags, and a terminal breaks them anywhere.
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
+	shell.SetHelp(root)
 	root.SetVersionTemplate("robots {{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
 	subcommands(a, root, args)
@@ -146,8 +156,8 @@ func subcommands(a *shell.App, root *cobra.Command, args []string) {
 			cmd.Flags().BoolVar(&a.JSON, "json", false, "write JSON, one object per line (see robots schema)")
 		}
 		if s.color {
-			a.Color = "auto"
-			cmd.Flags().Var(shell.Value{Text: func() string { return a.Color }, Read: a.SetColor}, "color",
+			a.Color = shell.ColorWhen[0]
+			cmd.Flags().Var(shell.Choice(&a.Color, shell.ColorWhen...), "color",
 				"use colours: `WHEN` is auto (on a terminal, unless $NO_COLOR is set), always or never")
 			cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(shell.ColorWhen, cobra.ShellCompDirectiveNoFileComp))
 		}
@@ -201,41 +211,40 @@ func manCommand(root *cobra.Command) *cobra.Command {
 		Use:   "man DIR",
 		Short: "Write the manual pages to a folder",
 		Args:  shell.One("folder"),
-		RunE:  shell.Runs(func(_ context.Context, args []string) error { return manual(args[0], root, nil) }),
+		RunE:  shell.Runs(func(_ context.Context, args []string) error { return manual(args[0], root) }),
 	}
 }
 
-// manual writes the manual pages of a command and those below it: their help, as it is laid out. see names
-// the page of the command above, if there is one. The library would take the help for Markdown, which runs
-// tables together, through modules that cost each process half a millisecond.
-func manual(dir string, cmd *cobra.Command, see []string) error {
-	page := func(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
-	var help bytes.Buffer
-	cmd.SetOut(&help)
-	cmd.InitDefaultHelpFlag()
-	cmd.InitDefaultVersionFlag()
-	if err := cmd.Help(); err != nil {
-		return err
-	}
-	for _, c := range cmd.Commands() {
-		if !c.IsAvailableCommand() {
-			continue
+// manual writes the manual pages of a command and of those below it, by the library's generator. It reads the help as
+// Markdown, which runs tables together unless they are indented as code.
+func manual(dir string, root *cobra.Command) error {
+	var prepare func(*cobra.Command)
+	prepare = func(cmd *cobra.Command) {
+		text := cmp.Or(cmd.Long, cmd.Short)
+		if !strings.Contains(text, exitHelp) {
+			text += "\n\n" + exitHelp
 		}
-		see = append(see, page(c)+"(1)")
-		if err := manual(dir, c, []string{page(cmd) + "(1)"}); err != nil {
-			return err
+		text = strings.Replace(text, "Exit status, the highest that applies:\n", "# EXIT STATUS\n\nThe highest that applies:\n\n", 1)
+		cmd.Long = manualTable.ReplaceAllString(text, "\n    $1") + manualFiles
+		for _, c := range cmd.Commands() {
+			prepare(c)
 		}
 	}
-	text := fmt.Sprintf(".TH %s 1 \"\" robots\n.nh\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf\n.in 0\n%s\n.in\n.fi\n.SH SEE ALSO\n%s\n",
-		strings.ToUpper(page(cmd)), roff(page(cmd)), roff(cmd.Short), roff(help.String()), roff(strings.Join(see, ", ")))
-	return os.WriteFile(filepath.Join(dir, page(cmd)+".1"), []byte(text), 0o666)
+	prepare(root)
+	root.DisableAutoGenTag = true
+	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "robots", Manual: "robots"}, dir)
 }
 
-// roff returns text so that a manual page shows it as it is: what is typed can be copied from there.
-func roff(text string) string {
-	as := strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, "\t", "        ", "\n.", "\n\\&.")
-	return strings.TrimSpace(as.Replace("\n" + text))
-}
+// manualTable is where a line of a table begins.
+var manualTable = regexp.MustCompile(`\n( +)`)
+
+const manualFiles = `
+
+# FILES
+
+serve and proxy keep robots.txt below the user's folder for caches, in robotsgate, unless --cache says otherwise. The
+others keep nothing without it.
+`
 
 // schemaCommand makes the subcommand. Its schema is a file of package answer, which a test holds to what all
 // subcommands write.

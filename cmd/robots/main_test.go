@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"flag"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
@@ -147,19 +149,28 @@ func TestASubcommandIsMadeAlone(t *testing.T) {
 	}
 }
 
-// What groff would take for a request, an escape or a typographer's quote is shown as it is.
-func TestManualPagesShowWhatIsTyped(t *testing.T) {
-	for text, want := range map[string]string{
-		".so x":           `\&.so x`,
-		"a\n.b":           "a\n\\&.b",
-		"'a'":             `\(aqa\(aq`,
-		`a\n`:             `a\en`,
-		"--a `b` ^c ~d":   `\-\-a \(gab\(ga \(hac \(tid`,
-		"a\tb":            "a        b",
-		"\nin the middle": "in the middle",
-	} {
-		if got := roff(text); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
+// Each text of --help fits into a terminal, and has none of the library's own signs.
+func TestHelpFitsIntoATerminal(t *testing.T) {
+	var out bytes.Buffer
+	root := rootCommand(new(shell.App), &out, nil)
+	var all func(*cobra.Command)
+	all = func(cmd *cobra.Command) {
+		out.Reset()
+		cmd.SetOut(&out)
+		cmd.InitDefaultHelpFlag()
+		if err := cmd.Help(); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 || strings.Contains(line, "[=") {
+				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), n, line)
+			}
+		}
+		for _, c := range cmd.Commands() {
+			if c.Name() != "completion" { // whose texts are the library's
+				all(c)
+			}
 		}
 	}
+	all(root)
 }

@@ -10,7 +10,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -55,10 +54,12 @@ With --jsonl, each line of standard input is a JSON object that carries its own
 robots.txt, in the format of the robots.txt vectors:
 
   id                               given back with the answer
-  robots, robots_b64, robots_gen   the file: text, base64, or a list of {text, repeat}
-  agents                           product tokens; of several, all groups count as one
+  robots, robots_b64, robots_gen   the file: text, base64, or {text, repeat} in a list
+  agents                           product tokens, without fallbacks; of several,
+                                   all groups count as one
+  agent                            instead, a crawler as --agent takes it
   url, url_b64                     a URL or a path; example.com/a is a URL
-  profile                          the dialect; else that of --as
+  profile, dialect                 the dialect; else that of --as, or of the crawler
 
 Each is there once, in this spelling. All others are ignored.
 
@@ -82,7 +83,7 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 	switch {
 	case m.jsonl && (m.robots != "" || len(urls) > 0):
 		return shell.Usagef("--jsonl reads everything from standard input: leave out --robots and URLs")
-	case m.jsonl && m.Agent != "*":
+	case m.jsonl && m.Named:
 		return shell.Usagef("--jsonl reads the agents of each record: leave out --agent")
 	case m.jsonl:
 		return m.records(ctx)
@@ -111,14 +112,13 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 	return m.Emit(&o)
 }
 
-// asker returns a function that writes p's answer about the URL on a line. It may be called concurrently. The group is
-// found once, not for each line: the agent is the same in all of them.
+// asker returns a function that writes p's answer about the URL on a line. It may be called concurrently.
 func (m *matcher) asker(p *policy.Policy) func(*shell.Output, shell.Line) {
-	group, colours := p.Group(m.Agent), m.Palette()
+	matching, colours := m.Matching(p), m.Palette()
 	return func(o *shell.Output, l shell.Line) {
-		v, err := m.Match(group, l.Number, l.Text)
+		v, err := matching.Match(l.Number, l.Text)
 		if l.TooLong {
-			v, err = answer.NewVerdict(l.Text, client.Answer{}), fmt.Errorf("longer than %d bytes", answer.MaxURL)
+			v, err = answer.NewVerdict(answer.Redacted(l.Text), client.Answer{}), fmt.Errorf("longer than %d bytes", answer.MaxURL)
 			v.Number = l.Number
 		}
 		if err != nil {
@@ -130,7 +130,7 @@ func (m *matcher) asker(p *policy.Policy) func(*shell.Output, shell.Line) {
 			o.Verdict(&v)
 			return
 		}
-		fmt.Fprintf(o, "%s\t%s\t%s\n", colours.Verdict(v.Allowed), answer.Visible(l.Text), v.Because())
+		fmt.Fprintf(o, "%s\t%s\t%s\n", colours.Verdict(v.Allowed), answer.Visible(v.URL), v.Because())
 	}
 }
 
@@ -186,15 +186,16 @@ func (m *matcher) records(ctx context.Context) error {
 // malformed. What could be read of that one, its id above all, is in the answer.
 func (m *matcher) record(o *shell.Output, l shell.Line, last *parsed) *parsed {
 	var r answer.Question
-	d, now, err := m.decide(&r, l, last)
+	d, k, now, err := m.decide(&r, l, last)
 	url, _ := r.AsWritten()
-	v := answer.NewVerdict(url, client.Answer{Decision: d})
-	v.Number, v.ID, v.Agent = l.Number, r.ID, strings.Join(r.Agents, ", ")
+	v := answer.NewVerdict(answer.Redacted(url), client.Answer{Decision: d})
+	v.Number, v.ID = l.Number, r.ID
 	if err != nil {
+		v.Agent = strings.Join(r.Agents, ", ")
 		m.malformed(o, v, err)
 		return last
 	}
-	v.Dialect = answer.DialectName(now.dialect)
+	k.Sign(&v, k.Dialect, now.policy)
 	o.Worsen(shell.StatusOf(&v))
 	o.Verdict(&v)
 	return now
@@ -202,39 +203,34 @@ func (m *matcher) record(o *shell.Output, l shell.Line, last *parsed) *parsed {
 
 // decide reads l into r and answers it. What was read of a malformed record stays in r,
 // for its id.
-func (m *matcher) decide(r *answer.Question, l shell.Line, last *parsed) (none policy.Decision, now *parsed, err error) {
+func (m *matcher) decide(r *answer.Question, l shell.Line, last *parsed) (d policy.Decision, k answer.Asker, now *parsed, err error) {
 	if l.TooLong {
-		return none, nil, fmt.Errorf("longer than %d bytes", maxRecord)
+		return d, k, nil, fmt.Errorf("longer than %d bytes", maxRecord)
 	}
-	if err := r.Read(l.Text); err != nil {
-		return none, nil, err
-	}
-	d := m.Dialect
-	if r.Profile != "" {
-		if d, err = answer.DialectByName(r.Profile); err != nil {
-			return none, nil, fmt.Errorf("profile: %w", err)
-		}
+	if err = r.Read(l.Text); err != nil {
+		return d, k, nil, err
 	}
 	url, err := r.AsWritten()
 	if err != nil {
-		return none, nil, err
+		return d, k, nil, err
 	}
-	target, err := answer.ReadTarget(d, url, true)
+	k, combined, err := r.Asker(m.Asker)
 	if err != nil {
-		return none, nil, err
+		return d, k, nil, err
 	}
-	if len(r.Agents) == 0 { // and no default: a record says all of its question by itself
-		return none, nil, errors.New("agents is empty: give the crawler's product token")
+	target, err := answer.ReadTarget(k.Dialect, url, true)
+	if err != nil {
+		return d, k, nil, err
 	}
-	if last == nil || last.dialect != d || !r.SameRobots(&last.from) {
+	if last == nil || last.dialect != k.Dialect || !r.SameRobots(&last.from) {
 		text, err := r.File()
 		if err != nil {
-			return none, nil, err
+			return d, k, nil, err
 		}
-		last = &parsed{*r, d, d.Parse(text)}
+		last = &parsed{*r, k.Dialect, k.Dialect.Parse(text)}
 	}
-	if len(r.Agents) == 1 { // Combined has to compile a group
-		return last.policy.Decide(r.Agents[0], target), last, nil
+	if combined {
+		return last.policy.Combined(r.Agents...).Decide(target), k, last, nil
 	}
-	return last.policy.Combined(r.Agents...).Decide(target), last, nil
+	return last.policy.Decide(k.Obeys(last.policy), target), k, last, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
 	"github.com/robotsgate/robotsgate/policy/page"
@@ -100,6 +101,7 @@ func pagerCommand(a *shell.App, show func(*pager, *shell.Output, *seen)) *cobra.
 				return err
 			}
 			defer g.End(ctx, p.App)
+			g.Cache.KeepBody = true // each engine reads the file anew
 			s, err := p.see(ctx, g, u)
 			if err != nil {
 				return err
@@ -121,6 +123,7 @@ const moreUnread = "perhaps more: not all of it was read"
 type seen struct {
 	url      *url.URL // of the final response
 	status   int
+	robots   *fetch.Result // with its file
 	policy   *policy.Policy
 	decision client.Answer
 	rules    page.Rules
@@ -164,11 +167,16 @@ func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error
 	if resp.StatusCode/100 == 2 {
 		s.said = append(usage.ParseHeader(resp.Header), s.said...)
 	}
-	// The second call finds in the Cache what the first has read.
-	if s.policy, err = g.Lookup(ctx, s.url); err != nil {
+	o, err := fetch.OriginOf(s.url)
+	if err != nil {
 		return nil, err
 	}
-	s.decision, err = g.Decide(ctx, s.url)
+	// The second call finds in the Cache what the first has read.
+	if s.robots, _, err = g.Find(ctx, o); err != nil {
+		return nil, err
+	}
+	s.policy = s.robots.Policy
+	s.decision, err = g.Decide(client.WithToken(ctx, p.Obeys(s.policy)), s.url)
 	return s, err
 }
 
@@ -188,8 +196,10 @@ var engines = []struct {
 // apply, and never left out. The caller appends its own fields.
 func (p *pager) head(s *seen) answer.Object {
 	v := answer.NewVerdict("", s.decision)
+	p.Sign(&v, p.Dialect, s.policy)
 	return answer.Object{
-		"url", s.url.String(), "status", s.status, "agent", p.Agent, "allowed", v.Allowed, // by robots.txt
+		"url", s.url.Redacted(), "status", s.status, "agent", v.Agent, "dialect", v.Dialect, "dialect_by", v.DialectBy,
+		"fallback", answer.OrNull(v.Fallback), "allowed", v.Allowed, // by robots.txt
 		"reason", v.Reason, "line", answer.OrNull(v.Line), "rule", answer.OrNull(v.Rule),
 	}
 }
@@ -258,12 +268,18 @@ func (p *pager) showPage(out *shell.Output, s *seen) {
 // robots.txt hides from those it is for, and RT406 for statements that engines settle differently. Each
 // engine is asked about by itself: a noindex may name one, and robots.txt may shut out that one alone.
 func (p *pager) judge(s *seen) (effects []pageEffect, findings []pageFinding) {
+	effects, findings = []pageEffect{}, []pageFinding{}
+	if s.status/100 != 2 { // its statements are about an error, and no page
+		return effects, findings
+	}
 	var hidden []string // crawlers that may not see the noindex that is for them
 	conflict := false
 	for _, e := range engines {
-		tokens, name := e.tokens, answer.DialectName(e.dialect)
+		tokens, name, robots := e.tokens, answer.DialectName(e.dialect), s.policy
 		if tokens == nil {
 			tokens, name = []string{p.Agent}, p.Agent
+		} else {
+			robots = s.robots.In(e.dialect).Policy
 		}
 		effect := s.rules.For(e.dialect, tokens...)
 		effects = append(effects, pageEffect{name, effect.String()})
@@ -273,10 +289,13 @@ func (p *pager) judge(s *seen) (effects []pageEffect, findings []pageFinding) {
 				strict.NoArchive != effect.NoArchive
 		}
 		token := tokens[0] // unless another has a group of its own
-		if i := slices.IndexFunc(tokens, func(t string) bool { g := s.policy.Group(t).Token(); return g != "" && g != "*" }); i > 0 {
+		if e.tokens == nil {
+			token = p.Obeys(robots)
+		}
+		if i := slices.IndexFunc(tokens, func(t string) bool { g := robots.Group(t).Token(); return g != "" && g != "*" }); i > 0 {
 			token = tokens[i]
 		}
-		d, err := client.DecideWith(s.policy, token, s.url)
+		d, err := client.DecideWith(robots, token, s.url)
 		if err == nil && !d.Allowed && !effect.MayIndex(time.Now()) {
 			if d.Rule.Line > 0 {
 				name += fmt.Sprintf(": line %d", d.Rule.Line)
@@ -284,7 +303,6 @@ func (p *pager) judge(s *seen) (effects []pageEffect, findings []pageFinding) {
 			hidden = append(hidden, name)
 		}
 	}
-	findings = []pageFinding{}
 	find := func(id, whom string) { // in the words of package lint, which knows it from here only
 		i := slices.IndexFunc(lint.Rules(), func(r lint.Rule) bool { return r.ID == id })
 		findings = append(findings, pageFinding{id, lint.Rules()[i].Summary + ": " + lint.Rules()[i].Advice + whom})
@@ -304,7 +322,7 @@ func (p *pager) printHead(out *shell.Output, s *seen) {
 	if s.status/100 != 2 {
 		noPage = ": this is no page, and has no rules"
 	}
-	fmt.Fprintf(out, "%s\n  %-10s %d %s%s\n", answer.Visible(s.url.String()), "status", s.status, http.StatusText(s.status), noPage)
+	fmt.Fprintf(out, "%s\n  %-10s %d %s%s\n", answer.Visible(s.url.Redacted()), "status", s.status, http.StatusText(s.status), noPage)
 	why := s.decision.String()
 	if s.decision.Unreachable != nil {
 		why += ": " + s.decision.Unreachable.Error()
@@ -342,10 +360,10 @@ func (p *pager) showUsage(out *shell.Output, s *seen) {
 			tokens = append(tokens, m.Key)
 		}
 	}
-	agent := p.Agent
+	agent := p.Obeys(s.policy)
 	said := usage.ParseRobots(s.policy, agent, s.url.RequestURI(), tokens...)
-	said = append(append(said, s.said...), usage.ParseRules(s.rules, policy.RFC9309, agent)...)
-	said = append(said, asEngine(s.rules, agent)...)
+	said = append(append(said, s.said...), usage.ParseRules(s.rules, policy.RFC9309, p.Agent)...)
+	said = append(said, asEngine(s.rules, p.Agent)...)
 	var preferences []preference
 	for i, label := range site.UsageLabels() {
 		w := preference{label: label}

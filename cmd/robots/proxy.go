@@ -81,13 +81,10 @@ func (p *proxying) command() *cobra.Command {
 	cmd.RunE = shell.Runs(func(ctx context.Context, _ []string) error {
 		switch {
 		// Its default, "*", is no choice of the user's, and may stand beside --agent-from-client.
-		case p.obeys.Each && cmd.Flags().Changed("agent"):
+		case p.obeys.Each && p.Named:
 			return shell.Usagef("--agent and --agent-from-client say different things: give one of them")
 		case (p.ca == "") != (p.caKey == ""):
 			return shell.Usagef("--ca and --ca-key are two halves: give both, or none")
-		}
-		if _, known := denials[p.refuse]; !known {
-			return shell.Usagef("--refuse is %s, not one of %s", answer.Quoted(p.refuse), strings.Join(denialNames, ", "))
 		}
 		return p.run(ctx)
 	})
@@ -98,7 +95,8 @@ func (p *proxying) command() *cobra.Command {
 	f.BoolVar(&p.obeys.Paced, "pace", false, "keep the delay between requests that each site asks for, else one second")
 	f.StringVar(&p.ca, "ca", "", "look into https with certificates of the CA in this `FILE`")
 	f.StringVar(&p.caKey, "ca-key", "", "the `FILE` with the key of the CA")
-	f.StringVar(&p.refuse, "refuse", denialNames[0], "the `STATUS` of what robots.txt refuses: "+strings.Join(denialNames, ", ")+";\n"+
+	p.refuse = denialNames[0]
+	f.Var(shell.Choice(&p.refuse, denialNames...), "refuse", "the `STATUS` of what robots.txt refuses: "+strings.Join(denialNames, ", ")+";\n"+
 		"close ends the connection, or the stream of HTTP/2, without an answer")
 	cmd.RegisterFlagCompletionFunc("refuse", cobra.FixedCompletions(denialNames, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&p.watch, "metrics-listen", "", "an `ADDRESS` of its own for /healthz, /readyz and /metrics")
@@ -149,7 +147,7 @@ func (p *proxying) run(ctx context.Context) error {
 		return err
 	}
 	defer g.End(ctx, p.App)
-	p.obeys.Uses = p.Uses
+	p.obeys.Asker = p.Asker
 	// Obey, Watched, Until: each sets or uses what the one before has set.
 	s.Obey(g, p.obeys, l.Addr().(*net.TCPAddr).AddrPort())
 	said := fmt.Sprintf("robots proxy: %s\n", p.url(l))

@@ -41,7 +41,11 @@ func create(name string, how int, used ...any) (*answers, error) {
 			}
 		}
 	}
-	file, err := open(name, os.O_RDWR|how)
+	mode := os.O_WRONLY // of a pipe that was opened to be read, too, nobody would tell that its reader has gone
+	if how == 0 {
+		mode = os.O_RDWR
+	}
+	file, err := open(name, mode|how)
 	if err != nil {
 		return nil, err
 	}

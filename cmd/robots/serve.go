@@ -34,16 +34,19 @@ type server struct {
 const serveHelp = `Serve answers over HTTP what the other subcommands answer at a shell prompt, with the
 same JSON:
 
-  GET  /                                                    a page for people
-  GET  /v1/decide?url=URL[&agent=TOKEN][&as=DIALECT|all]    as check --json
-  POST /v1/decide[?agent=TOKEN][&as=DIALECT]                as filter --json; a URL or object on each line
-  GET  /v1/robots?origin=URL[&as=DIALECT]                   as fetch --json
-  POST /v1/match   {"robots", "urls", "agent", "as"}        as match --json
-  POST /v1/lint[?format=sarif]                              as lint --json
-  POST /v1/turns   {"url", "agent", "wait"}                 a turn to fetch the URL, at the pace of its site
-  POST /v1/turns/ID  {"status", "retry_after"}, or DELETE   ends it
-  any  /authz                                               for nginx, Caddy, Traefik and Envoy
-  GET  /v1/openapi.json                                     all of this for programs
+  GET  /                                  a page for people
+  GET  /v1/decide?url=URL[&agent=A][&as=D|all]   as check --json
+  POST /v1/decide[?agent=A][&as=D]        as filter --json; a URL or an object on
+                                          each line
+  GET  /v1/robots?origin=URL[&as=D]       as fetch --json
+  POST /v1/match                          as match --json, of an object with
+                                          robots, urls, agent and as
+  POST /v1/lint[?format=sarif]            as lint --json
+  POST /v1/turns                          a turn to fetch a URL, at the pace of its
+                                          site: url, agent, wait
+  POST /v1/turns/ID, or DELETE            ends it: status, retry_after
+  any  /authz                             for nginx, Caddy, Traefik and Envoy
+  GET  /v1/openapi.json                   all of this for programs
   GET  /healthz, /readyz, /metrics
 
 It listens on a loopback address, and asks public networks only, unless told otherwise.

@@ -62,7 +62,7 @@ func TestServeAnswersRealClients(t *testing.T) {
 			}
 			for _, c := range []struct{ method, path, media, body, status, says string }{
 				{"GET", "/v1/decide?url=http://rules.example/private", "", "", "200", `"allowed":false,"covers":"url","reason":"rule","line":2`},
-				{"GET", "/v1/decide?as=all&url=http://rules.example/", "", "", "200", `"dialect":"original","allowed":true`},
+				{"GET", "/v1/decide?as=all&url=http://rules.example/", "", "", "200", `"dialect":"original","dialect_by":"as","fallback":null,"allowed":true`},
 				{"GET", "/v1/decide", "", "", "400", `"parameter":"url"`},
 				{"POST", "/v1/decide", mediaNDJSON, "http://rules.example/\n{\"url\":\"http://down.example/\"}\n", "200",
 					`"allowed":false,"covers":"url","reason":"unreachable"`},

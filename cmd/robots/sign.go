@@ -38,7 +38,8 @@ profile of draft-ietf-webbotauth-httpsig-protocol). Make a key, publish its
 directory, and give the key to check, fetch and filter with --sign-key.`,
 		Example: `  robots sign keygen bot.pem
   robots sign directory bot.pem > directory.json
-  robots sign check https://site.example/ --sign-key bot.pem --sign-agent https://bot.example`,
+  robots sign check https://site.example/ --sign-key bot.pem \
+      --sign-agent https://bot.example`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -161,8 +162,9 @@ those that the agent suits; one is enough.
 
 The exit status is 1 if the site refuses the request (401 or 403) or no directory lists the
 key, and 2 if one of them could not be asked.`,
-		Example: `  robots sign check https://site.example/ --sign-key bot.pem --sign-agent https://bot.example`,
-		Args:    shell.One("URL"),
+		Example: `  robots sign check https://site.example/ --sign-key bot.pem \
+      --sign-agent https://bot.example`,
+		Args: shell.One("URL"),
 	}
 	cmd.RunE = shell.Runs(func(ctx context.Context, args []string) error {
 		if cmd.Flags().Changed("obey-walls") {

@@ -29,7 +29,8 @@ type Answer struct {
 	Retry     *int64    `json:"retry_seconds" zero:"null"`    // from fetched; null: not unreachable, or not known
 	Truncated bool      `json:"truncated"`
 	Error     *string   `json:"error" zero:"null"`
-	Wall      bool      `json:"wall,omitempty"` // it may be no robots.txt, see fetch.Result.Wall
+	Price     string    `json:"price,omitempty"` // of a 402
+	Wall      bool      `json:"wall,omitempty"`  // it may be no robots.txt, see fetch.Result.Wall
 }
 
 // OutcomeRules is the outcome of a file that can be read.
@@ -56,6 +57,9 @@ func New(o fetch.Origin, res *fetch.Result, until time.Time) *Answer {
 		Age:       AgeOf(res),
 		Truncated: res.Truncated,
 		Wall:      res.Wall,
+	}
+	if res.StatusCode == http.StatusPaymentRequired {
+		a.Price = strings.Join(res.Header["Crawler-Price"], ", ")
 	}
 	if res.Err != nil {
 		text := res.Err.Error()
@@ -146,6 +150,8 @@ func (a *Answer) why() string {
 		return fmt.Sprintf(": longer than %d bytes", fetch.MaxBytes)
 	case *a.Status >= 300 && *a.Status < 400:
 		return ": too many redirects"
+	case a.Price != "":
+		return fmt.Sprintf(": %d %s, crawler-price %s", *a.Status, http.StatusText(*a.Status), Visible(a.Price))
 	default:
 		return fmt.Sprintf(": %d %s", *a.Status, http.StatusText(*a.Status))
 	}

@@ -5,18 +5,14 @@ package answer
 // Verdict for an output that has more than the line).
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
+
+	strict "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/agreement"
@@ -28,41 +24,17 @@ import (
 // Asker is who asks, and how robots.txt is read to it. Flags fill it, and serve changes a copy for each
 // question. No method but the two that set a field changes it, so it may be used concurrently.
 type Asker struct {
-	Agent   string // a product token; "*" is a crawler that no group names
+	Agent   string // a product token, the first of a list; "*" is a crawler that no group names
+	Named   bool   // by --agent
 	Dialect policy.Dialect
 	All     bool     // read in every dialect; Dialect is RFC9309 then
 	Uses    []string // refuse what is disallowed for one of them
 	Agreed  *agreement.Agreements
 	Explain bool // with the lines of the file that matter
-}
 
-// SetAgent takes a product token, with or without a version behind it ("ExampleBot/1.0"). Text
-// with a blank is refused: a name of two words is no token, and the first word of a browser's
-// User-Agent field is not the crawler's.
-func (k *Asker) SetAgent(agent string) error {
-	if strings.ContainsFunc(agent, Blank) {
-		return fmt.Errorf("%s holds a blank: give the product token alone, like ExampleBot", Quoted(agent))
-	}
-	token := agent
-	if agent != "*" {
-		token = policy.ProductToken(agent)
-	}
-	if token == "" {
-		return fmt.Errorf("%s holds no product token, like ExampleBot (RFC 9309 section 2.2.1)", Quoted(agent))
-	}
-	k.Agent = token
-	return nil
-}
-
-// SetDialect takes a dialect by name, or "all", with which Dialect is the one that InAllDialects starts with.
-func (k *Asker) SetDialect(name string) (err error) {
-	if k.All = name == "all"; k.All {
-		name = DialectName(policy.RFC9309)
-	}
-	if k.Dialect, err = DialectByName(name); err != nil {
-		return fmt.Errorf("%w, or all", err)
-	}
-	return nil
+	also []string // whose group counts if none names Agent, see SetAgent
+	name string   // all of a list
+	by   string   // what chose Dialect
 }
 
 // Readings are res, which was read in the dialect of k, as k wants it read: in that one, or in all.
@@ -73,16 +45,14 @@ func (k *Asker) Readings(res *fetch.Result) []Reading {
 	return []Reading{{k.Dialect, res}}
 }
 
-// Check is the verdict about a URL by one reading of its site's robots.txt, which came as from says. To ask
-// r.Result.Policy would be wrong at times: only package client knows the target that goes on the wire, and what holds
-// for dot segments.
+// Check is the verdict about a URL by one reading of its site's robots.txt, which came as from says.
 func (k *Asker) Check(u *url.URL, r Reading, from *Answer) (*Verdict, error) {
-	a, err := k.ask(r.Result.Policy, u)
+	a, err := k.Judge(r.Result.Policy, u)
 	if err != nil {
 		return nil, err
 	}
-	v := k.verdict("", r.Result.Policy, u, a)
-	v.Agent, v.Dialect, v.Robots = k.Agent, DialectName(r.Dialect), from
+	v := k.verdict("", r.Dialect, r.Result.Policy, u, a)
+	v.Robots = from
 	if from.Error != nil {
 		v.Error = *from.Error
 	}
@@ -91,7 +61,7 @@ func (k *Asker) Check(u *url.URL, r Reading, from *Answer) (*Verdict, error) {
 		if a.Overridden {
 			d.Rule = policy.Rule{} // of another file
 		}
-		v.Lines = append([]FileLine{}, r.Bound(k.Agent).Explain(u.RequestURI(), d)...)
+		v.Lines = append([]FileLine{}, r.Bound(k.Obeys(r.Result.Policy)).Explain(u.RequestURI(), d)...)
 		if v.Use != nil {
 			by := v.Use.By
 			v.Lines = append(v.Lines, FileLine{Number: by.Line, Text: string(by.By) + ": " + by.Text, Decides: true})
@@ -101,16 +71,31 @@ func (k *Asker) Check(u *url.URL, r Reading, from *Answer) (*Verdict, error) {
 	return &v, nil
 }
 
-// Match is the verdict of a group about a URL or path as it is written. With an error it has the question alone.
-func (k *Asker) Match(g policy.Group, number int, url string) (Verdict, error) {
-	target, err := ReadTarget(k.Dialect, url, false)
+// Matching is an Asker with one policy, for any number of URLs. It never changes.
+type Matching struct {
+	dialect policy.Dialect
+	group   policy.Group
+	signed  Verdict // by whom, as in each answer
+}
+
+// Matching finds once what is the same for all URLs.
+func (k *Asker) Matching(p *policy.Policy) *Matching {
+	m := &Matching{dialect: k.Dialect, group: p.Group(k.Obeys(p))}
+	k.Sign(&m.signed, k.Dialect, p)
+	return m
+}
+
+// Match is the verdict about a URL or path as it is written. With an error it has the question alone.
+func (m *Matching) Match(number int, url string) (Verdict, error) {
+	target, err := ReadTarget(m.dialect, url, false)
 	if err != nil {
-		v := NewVerdict(url, client.Answer{})
+		v := NewVerdict(Redacted(url), client.Answer{})
 		v.Number, v.Error = number, err.Error()
 		return v, err
 	}
-	v := NewVerdict(url, client.Answer{Decision: g.Decide(target)})
-	v.Number, v.Agent, v.Dialect = number, k.Agent, DialectName(k.Dialect)
+	v := NewVerdict(Redacted(url), client.Answer{Decision: m.group.Decide(target)})
+	v.Number, v.Agent, v.Dialect = number, m.signed.Agent, m.signed.Dialect
+	v.DialectBy, v.Fallback, v.CrawlDelay = m.signed.DialectBy, m.signed.Fallback, m.signed.CrawlDelay
 	return v, nil
 }
 
@@ -152,148 +137,44 @@ func ReadListed(d policy.Dialect, number int, text string, tooLong bool) Listed 
 // IsObject reports whether the line is one of JSON.
 func (l *Listed) IsObject() bool { return l.Text[0] == '{' }
 
-// urlOf returns the field "url" of a line. A list may have millions of such lines, so what encoding/json
-// reads as Fields would is left to it.
+// urlOf returns the field "url" of a line.
 func urlOf(object string) (string, error) {
-	var url string
-	var err error
-	if plain(object, `"url"`) {
-		record := struct{ URL *string }{&url}
-		err = misfit("", json.Unmarshal([]byte(object), &record))
-	} else {
-		err = Fields(object, map[string]any{"url": &url})
+	var record struct {
+		URL jsontext.Value `json:"url"`
 	}
-	if err == nil && url == "" {
-		err = errors.New(`the field "url" is not there: give it`)
+	if err := ReadObject([]byte(object), &record, Lenient); err != nil {
+		return "", err
 	}
-	return url, err
-}
-
-// plain reports whether json.Unmarshal, which takes a third of the time, finds what Fields does: no other name can be
-// taken for one of names, which are quoted.
-func plain(object string, names ...string) bool {
-	if strings.Contains(object, `\u`) || strings.Contains(object, "ſ") || !utf8.ValidString(object) { // ſ is an s to encoding/json
-		return false
+	url := ""
+	switch err := strict.Unmarshal(record.URL, &url); {
+	case len(record.URL) == 0, err == nil && url == "":
+		return "", errors.New(`the field "url" is not there: give it`)
+	case err == nil:
+		return url, nil
+	case record.URL.Kind() == '"': // other readers would put something else (RFC 8259 §8)
+		strict.Unmarshal(record.URL, &url, Lenient) // to show it
+		return url, &FieldError{"url", "it is no Unicode text"}
 	}
-	lower := strings.ToLower(object)
-	for _, name := range names {
-		if n := strings.Count(lower, name); n > 1 || n == 1 && !strings.Contains(object, name) {
-			return false
-		}
-	}
-	return true
-}
-
-// Fields decodes the fields of a JSON object into the pointers that into has under their names. No later reader
-// may understand the object differently: unlike encoding/json, Fields tells "URL" from "url" and refuses a name
-// that is there twice.
-func Fields(object string, into map[string]any) error {
-	// It decodes nothing, and sees whether the whole is well-formed and an object.
-	if err := json.Unmarshal([]byte(object), &struct{}{}); err != nil {
-		return misfit("", err)
-	}
-	d, seen := json.NewDecoder(strings.NewReader(object)), map[string]bool{}
-	d.Token() // its brace: from here on it is known to be well-formed
-	for d.More() {
-		t, _ := d.Token()
-		name := t.(string)
-		var value any = new(json.RawMessage)
-		if field := into[name]; field != nil {
-			value = &Unicode{field}
-			if seen[name] {
-				return fmt.Errorf("the field %q is there twice", name)
-			}
-		}
-		seen[name] = true
-		if err := d.Decode(value); err != nil {
-			return misfit(name, fmt.Errorf("the field %q: %w", name, err))
-		}
-	}
-	return nil
-}
-
-// Unicode decodes into a pointer. Where a string is not UTF-8, or holds half of a surrogate pair ("\ud800"),
-// encoding/json would put U+FFFD, and other readers something else (RFC 8259 §8): that is another URL.
-type Unicode struct{ Into any }
-
-func (u *Unicode) UnmarshalJSON(data []byte) error {
-	text := unicodeOf(data)
-	err := json.Unmarshal(text, u.Into) // of what is refused, too: the answer names it
-	if err == nil && !bytes.Equal(text, data) {
-		err = errors.New("it is no Unicode text")
-	}
-	return err
-}
-
-// unicodeOf is well-formed JSON with U+FFFD where its text is no Unicode: some readers, such as jq, end there.
-func unicodeOf(data []byte) []byte {
-	if !utf8.Valid(data) {
-		data = bytes.ToValidUTF8(data, []byte("\uFFFD"))
-	}
-	if !bytes.Contains(data, []byte(`\u`)) {
-		return data
-	}
-	data = bytes.Clone(data)
-	// A backslash is in a string, and what it escapes is all there.
-	for rest := data; ; {
-		_, escape, found := bytes.Cut(rest, []byte(`\`))
-		if !found {
-			return data
-		}
-		rest = escape[1:]
-		if half := unit(escape); utf16.IsSurrogate(half) {
-			if pair := rest[5:]; rest[4] == '\\' && utf16.DecodeRune(half, unit(pair)) != unicode.ReplacementChar {
-				rest = pair
-			} else {
-				copy(rest, "fffd")
-			}
-		}
-	}
-}
-
-// unit is the UTF-16 code unit of an escape without its backslash; 0 if it is another escape.
-func unit(escape []byte) rune {
-	if len(escape) == 0 || escape[0] != 'u' {
-		return 0
-	}
-	n, _ := strconv.ParseUint(string(escape[1:5]), 16, 16)
-	return rune(n)
-}
-
-// misfit says which field a JSON value of a wrong type stands in, if err tells of one, without the names of Go's types.
-// name is that of the field; empty: the value is all there is.
-func misfit(name string, err error) error {
-	e, ok := errors.AsType[*json.UnmarshalTypeError](err)
-	if !ok {
-		return err
-	}
-	if name = cmp.Or(strings.ToLower(e.Field), name); name == "" {
-		return fmt.Errorf("a JSON %s is no question: write an object", e.Value)
-	}
-	return fmt.Errorf("the field %q: a JSON %s does not fit here", name, e.Value)
+	return "", &FieldError{"url", Unfit(record.URL.Kind())}
 }
 
 // Decide answers l, whose Result is known, unless there is something wrong with it: then Err says so. It may
 // set Err.
 func (k *Asker) Decide(l *Listed) (a client.Answer) {
 	if l.Err == nil { // or it is a URL that net/http would not send
-		a, l.Err = k.ask(l.Result.Policy, l.URL)
+		a, l.Err = k.Judge(l.Result.Policy, l.URL)
 	}
 	return a
 }
 
-// ask decides about u by the agreement with its site, if there is one, or else by p, its robots.txt.
-func (k *Asker) ask(p *policy.Policy, u *url.URL) (client.Answer, error) {
+// Judge decides about u by the agreement with its site, if there is one, or else by p, its robots.txt, for the group that
+// binds the crawler. To ask the policy itself would be wrong at times: only package client knows the target that goes on
+// the wire.
+func (k *Asker) Judge(p *policy.Policy, u *url.URL) (client.Answer, error) {
 	rules, overridden := k.rules(p, u)
-	a, err := client.DecideWith(rules, k.Agent, u, k.Uses...)
+	a, err := client.DecideWith(rules, k.Obeys(rules), u, k.Uses...)
 	a.Overridden = overridden
 	return a, err
-}
-
-// Quick is the answer about u by p, its robots.txt, for who wants to know no more; the zero Answer if there is none.
-func (k *Asker) Quick(p *policy.Policy, u *url.URL) client.Answer {
-	a, _ := k.ask(p, u)
-	return a
 }
 
 // rules returns those of the agreement with the site of u, if there is one, or else p.
@@ -307,14 +188,15 @@ func (k *Asker) rules(p *policy.Policy, u *url.URL) (rules *policy.Policy, overr
 }
 
 // verdict is the answer a about u, with what p, its robots.txt, and the agreements say beside it.
-func (k *Asker) verdict(text string, p *policy.Policy, u *url.URL, a client.Answer) Verdict {
+func (k *Asker) verdict(text string, d policy.Dialect, p *policy.Policy, u *url.URL, a client.Answer) Verdict {
 	v := NewVerdict(text, a)
+	rules, _ := k.rules(p, u)
+	k.Sign(&v, d, rules)
 	if o, err := fetch.OriginOf(u); err == nil && a.Overridden {
 		v.Agreement = k.Agreed.Of(o)
 	}
 	if v.Use != nil {
-		rules, _ := k.rules(p, u)
-		_, by, _ := usage.For(usage.ParseRobots(rules, k.Agent, u.RequestURI()), usage.Label(a.Use))
+		_, by, _ := usage.For(usage.ParseRobots(rules, k.Obeys(rules), u.RequestURI()), usage.Label(a.Use))
 		v.Use.By = Statement{by}
 	}
 	return v
@@ -327,12 +209,15 @@ func (k *Asker) Verdict(l *Listed, a client.Answer) Verdict {
 	}
 	v := NewVerdict(l.Text, a)
 	if l.Result != nil && l.URL != nil {
-		v = k.verdict(l.Text, l.Result.Policy, l.URL, a)
+		v = k.verdict(l.Text, k.Dialect, l.Result.Policy, l.URL, a)
+	} else {
+		k.Sign(&v, k.Dialect, nil)
 	}
-	v.Number, v.Agent, v.Dialect = l.Number, k.Agent, DialectName(k.Dialect)
+	v.Number = l.Number
 	if l.IsObject() && (l.URL != nil || json.Valid([]byte(l.Text))) {
-		v.URL, v.Record = l.written, unicodeOf([]byte(l.Text))
+		v.URL, v.Record = l.written, unicodeOf(l.Text)
 	}
+	v.About(v.URL, l.URL)
 	switch {
 	case l.Err != nil:
 		v.Error = l.Err.Error()

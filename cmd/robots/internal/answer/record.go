@@ -2,13 +2,12 @@ package answer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"strconv"
 )
 
 // Question is one line of "robots match --jsonl": a question about a robots.txt that it carries. The fields
@@ -17,39 +16,18 @@ import (
 type Question struct {
 	ID        json.RawMessage `json:"id"` // given back unchanged
 	Profile   string          `json:"profile"`
+	Dialect   string          `json:"dialect"` // as the command writes it: the same
 	Robots    *string         `json:"robots"`
 	RobotsB64 *string         `json:"robots_b64"`
 	RobotsGen []repeated      `json:"robots_gen"`
 	Agents    []string        `json:"agents"`
+	Agent     *string         `json:"agent"` // as the command takes and writes it
 	URL       *string         `json:"url"`
 	URLB64    *string         `json:"url_b64"`
 }
 
-// Read reads a line into r, by the same rule for names as Fields. Of a line that is malformed, some fields
-// may be read.
-func (r *Question) Read(line string) error {
-	if plain(line, questionNames...) {
-		return misfit("", json.Unmarshal([]byte(line), r))
-	}
-	return Fields(line, pointers(r))
-}
-
-// questionNames are quoted.
-var questionNames = func() (names []string) {
-	for name := range pointers(new(Question)) {
-		names = append(names, strconv.Quote(name))
-	}
-	return names
-}()
-
-// pointers are those to the fields of a struct, by their names in JSON.
-func pointers(to any) map[string]any {
-	into := map[string]any{}
-	for f, v := range reflect.ValueOf(to).Elem().Fields() {
-		into[f.Tag.Get("json")] = v.Addr().Interface()
-	}
-	return into
-}
+// Read reads a line into r. Of a line that is malformed, some fields may be read.
+func (r *Question) Read(line string) error { return ReadObject([]byte(line), r) }
 
 // repeated is a piece of a generated robots.txt: Text, Repeat times.
 type repeated struct {
@@ -60,14 +38,16 @@ type repeated struct {
 // UnmarshalJSON reads the names as they are spelt. A piece is there once if nothing else is said. One without a text
 // is no empty piece: its text may be misspelt.
 func (r *repeated) UnmarshalJSON(data []byte) error {
-	var text *string
-	r.Repeat = 1
-	err := Fields(string(data), map[string]any{"text": &text, "repeat": &r.Repeat})
-	if err == nil && text == nil {
+	piece := struct {
+		Text   *string `json:"text"`
+		Repeat int     `json:"repeat"`
+	}{Repeat: 1}
+	err := ReadObject(data, &piece)
+	if err == nil && piece.Text == nil {
 		err = errors.New("robots_gen: a piece has no text: give it")
 	}
 	if err == nil {
-		r.Text = *text
+		r.Text, r.Repeat = *piece.Text, piece.Repeat
 	}
 	return err
 }
@@ -138,4 +118,31 @@ func (r *Question) AsWritten() (string, error) {
 func (r *Question) SameRobots(other *Question) bool {
 	same := func(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 	return same(r.Robots, other.Robots) && same(r.RobotsB64, other.RobotsB64) && slices.Equal(r.RobotsGen, other.RobotsGen)
+}
+
+// Asker is who asks in the record, with usual for what it leaves out. A record says all of its question by itself, so there
+// is no usual agent. Of several agents, the groups of all count as one: combined is true.
+func (r *Question) Asker(usual Asker) (k Asker, combined bool, err error) {
+	k = usual
+	if r.Profile != "" && r.Dialect != "" {
+		return k, false, errors.New("profile and dialect are there: give one")
+	}
+	if name := cmp.Or(r.Profile, r.Dialect); name != "" {
+		if _, err := DialectByName(name); err != nil {
+			return k, false, fmt.Errorf("profile: %w", err)
+		}
+		k.SetDialect(name)
+	}
+	switch {
+	case len(r.Agents) > 0 && r.Agent != nil:
+		return k, false, errors.New("agents and agent are there: give one")
+	case len(r.Agents) > 0:
+		k.SetTokens(r.Agents)
+		k.also = nil // the vectors know no fallbacks
+	case r.Agent == nil:
+		return k, false, errors.New("agents is empty: give the crawler's product token")
+	default:
+		err = k.SetAgent(*r.Agent)
+	}
+	return k, len(r.Agents) > 1, err
 }

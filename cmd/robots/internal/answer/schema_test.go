@@ -124,6 +124,8 @@ func kindOf(t reflect.Type) (kind string, inner reflect.Type) {
 		return "string", nil
 	case reflect.Bool:
 		return "boolean", nil
+	case reflect.Float64:
+		return "number", nil
 	case reflect.Int, reflect.Int64:
 		return "integer", nil
 	default:

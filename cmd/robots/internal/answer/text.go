@@ -35,8 +35,8 @@ func Visible(s string) string {
 // Hidden reports whether Visible escapes r. A space is not hidden; a tab is.
 func Hidden(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 
-// Quoted is text from a user for a message: short, and safe to print.
-func Quoted(text string) string { return fmt.Sprintf("%q", Brief(text)) }
+// Quoted is text from a user for a message: short, safe to print, and without the password of a URL.
+func Quoted(text string) string { return fmt.Sprintf("%q", Brief(Redacted(text))) }
 
 // Brief is the beginning of a long text, cut between characters. It is not safe to print: Quoted is.
 func Brief(text string) string {

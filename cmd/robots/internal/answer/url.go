@@ -33,13 +33,57 @@ func ReadURL(d policy.Dialect, text string) (*url.URL, error) {
 		return nil, err
 	}
 	if full[0] == '/' {
-		return nil, fmt.Errorf("%s is a path and names no site: write https://example.com%s", Quoted(text), Brief(full))
+		return nil, fmt.Errorf("%s is a path and names no site: write https://example.com%s", Quoted(text), Brief(Redacted(full)))
 	}
 	u, err := url.Parse(full)
 	if err != nil {
 		return nil, NotURL(text, err)
 	}
-	return u, nil
+	return resolved(u), nil
+}
+
+// resolved is u without dot segments (RFC 3986 §5.2.4): browsers, and most programs, ask for no other. As in the URL
+// Standard, an escaped dot is one, too.
+func resolved(u *url.URL) *url.URL {
+	if !hasDots(u.EscapedPath()) {
+		return u
+	}
+	plain := *u
+	segments := strings.Split(u.RawPath, "/")
+	for i, s := range segments {
+		if hasDots(s) {
+			segments[i] = strings.NewReplacer("%2e", ".", "%2E", ".").Replace(s)
+		}
+	}
+	plain.RawPath = strings.Join(segments, "/")
+	return u.ResolveReference(&plain)
+}
+
+// hasDots reports whether a path has a dot segment, escaped or not.
+func hasDots(path string) bool {
+	if !strings.Contains(path, ".") && !strings.Contains(path, "%2") {
+		return false
+	}
+	for s := range strings.SplitSeq(path, "/") {
+		if s = strings.ReplaceAll(strings.ToLower(s), "%2e", "."); s == "." || s == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// Redacted is a URL as it was written, without the password in it.
+func Redacted(text string) string {
+	start := strings.Index(text, "//") + len("//")
+	if start < len("//") {
+		start = 0
+	}
+	authority := authorityOf(text[start:])
+	colon, at := strings.IndexByte(authority, ':'), strings.LastIndexByte(authority, '@')
+	if colon < 0 || at < colon {
+		return text
+	}
+	return text[:start+colon] + ":xxxxx" + text[start+at:]
 }
 
 // ReadSite is ReadURL with the origin to ask.
@@ -122,9 +166,9 @@ func splitBare(text string, paths, sites bool) (string, error) {
 		return "", fmt.Errorf("%s is no http or https URL", Quoted(text))
 	case paths:
 		return "", fmt.Errorf("%s is neither a URL nor a path: write https://%s or /%[2]s",
-			Quoted(text), Brief(text))
+			Quoted(text), Brief(Redacted(text)))
 	default:
-		return "", fmt.Errorf("%s is no http or https URL: write https://%s", Quoted(text), Brief(text))
+		return "", fmt.Errorf("%s is no http or https URL: write https://%s", Quoted(text), Brief(Redacted(text)))
 	}
 }
 

@@ -3,6 +3,7 @@ package answer
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -13,26 +14,30 @@ import (
 )
 
 // Verdict is an answer about one URL. check, filter, match and the service write it alike, by the tags of its fields, and
-// schema.json describes it. Each field is always there; a zero that means "does not apply" is written as null. What a
+// schema.json describes it. Each field is always there; a zero that means "does not apply" is null, see written. What a
 // reader decodes is a Verdict, too.
 type Verdict struct {
-	Number    int                  `json:"number"`         // of the argument or the line, counted from 1
-	ID        json.RawMessage      `json:"id" zero:"null"` // match --jsonl: the record's own
-	URL       string               `json:"url"`            // as the user wrote it
-	Agent     string               `json:"agent" zero:"null"`
-	Dialect   string               `json:"dialect" zero:"null"`
-	Allowed   bool                 `json:"allowed"`
-	Covers    string               `json:"covers"`
-	Reason    string               `json:"reason"`           // a policy.Reason as text, or ReasonMalformed
-	Line      int                  `json:"line" zero:"null"` // of the rule that decided, or of the empty one that allows all
-	Rule      string               `json:"rule" zero:"null"`
-	Group     string               `json:"group" zero:"null"` // its product token, as the file writes it
-	Use       *Use                 `json:"use" zero:"null"`   // with policy.ReasonUse
-	Agreement *agreement.Agreement `json:"agreement" zero:"null"`
-	Error     string               `json:"error" zero:"null"`  // why robots.txt could not be read, or what is wrong with the URL
-	Robots    *Answer              `json:"robots" zero:"null"` // check: where the rules come from
-	Lines     []FileLine           `json:"lines" zero:"null"`  // check --explain
-	Record    json.RawMessage      `json:"record" zero:"null"` // filter: the line, if it was a JSON object
+	Number     int                  `json:"number"`            // of the argument or the line, counted from 1
+	ID         json.RawMessage      `json:"id" zero:"null"`    // match --jsonl: the record's own
+	URL        string               `json:"url"`               // as the user wrote it
+	Asked      string               `json:"asked" zero:"null"` // the URL that was decided on, if that is another
+	Agent      string               `json:"agent" zero:"null"`
+	Dialect    string               `json:"dialect" zero:"null"`
+	DialectBy  string               `json:"dialect_by" zero:"null"` // ByFlag, ByCrawler or ByDefault
+	Fallback   string               `json:"fallback" zero:"null"`   // whose group binds the crawler, as none names it
+	Allowed    bool                 `json:"allowed"`
+	Covers     string               `json:"covers"`
+	Reason     string               `json:"reason"`           // a policy.Reason as text, or ReasonMalformed
+	Line       int                  `json:"line" zero:"null"` // of the rule that decided, or of the empty one that allows all
+	Rule       string               `json:"rule" zero:"null"`
+	Group      string               `json:"group" zero:"null"`       // its product token, as the file writes it
+	CrawlDelay *float64             `json:"crawl_delay" zero:"null"` // of the group that binds the crawler, in seconds
+	Use        *Use                 `json:"use" zero:"null"`         // with policy.ReasonUse
+	Agreement  *agreement.Agreement `json:"agreement" zero:"null"`
+	Error      string               `json:"error" zero:"null"`  // why robots.txt could not be read, or what is wrong with the URL
+	Robots     *Answer              `json:"robots" zero:"null"` // check: where the rules come from
+	Lines      []FileLine           `json:"lines" zero:"null"`  // check --explain
+	Record     json.RawMessage      `json:"record" zero:"null"` // filter: the line, if it was a JSON object
 }
 
 // Use is what --uses has, and what disallows it.
@@ -61,6 +66,14 @@ func NewVerdict(url string, a client.Answer) Verdict {
 		v.Line, v.Rule = a.Rule.Line, a.Rule.String()
 	}
 	return v
+}
+
+// About says in v which URL was asked about, and which one was decided on, if that is another. u may be nil.
+func (v *Verdict) About(text string, u *url.URL) {
+	v.URL = Redacted(text)
+	if path, _, _ := strings.Cut(TargetOf(text), "?"); u != nil && hasDots(path) {
+		v.Asked = u.Redacted()
+	}
 }
 
 // Outcome is the verdict in one word.

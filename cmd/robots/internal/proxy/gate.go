@@ -4,24 +4,27 @@ package proxy
 // public networks only and never back to this proxy.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
-// Obeying is how a proxy obeys robots.txt, as its flags say. What an Asker has besides, such as agreements,
-// is the gate's.
+// Obeying is how a proxy obeys robots.txt, as its flags say.
 type Obeying struct {
-	Uses  []string // requests are for them
-	Each  bool     // the product token in each client's User-Agent field is decided for
-	Paced bool     // the delay that each site asks for is kept
+	answer.Asker
+	Each  bool // the product token in each client's User-Agent field is decided for
+	Paced bool // the delay that each site asks for is kept
 }
 
 // Obey has s send its requests through g, which answers questions. own is where s listens. g must have its
@@ -29,9 +32,6 @@ type Obeying struct {
 // do not go this way: the Fetcher of g has the transport of before, with checks of its own.
 func (s *Server) Obey(g *site.Gate, o Obeying, own netip.AddrPort) {
 	g.Uses = o.Uses
-	if o.Each {
-		g.Token = ""
-	}
 	if o.Paced {
 		g.Pacer = new(client.Pacer)
 		g.Share()
@@ -52,7 +52,47 @@ func (s *Server) Obey(g *site.Gate, o Obeying, own netip.AddrPort) {
 		old.TLSClientConfig.NextProtos = nil // those of base
 	}
 	g.Base = sender{base, old}
-	s.Gate, s.Explain = g.Transport, explain
+	s.Gate, s.Explain = &judge{Obeying: o, gate: g}, explain
+}
+
+// judge sends requests through the gate that reads robots.txt as the crawler does which they are judged for.
+type judge struct {
+	Obeying
+	gate  *site.Gate
+	once  sync.Once
+	gates map[policy.Dialect]*client.Transport
+}
+
+// init makes a gate for each dialect with the first request: until then, others fill that of the flags.
+func (j *judge) init() {
+	g := j.gate
+	j.gates = map[policy.Dialect]*client.Transport{g.Fetcher.Dialect: g.Transport}
+	for _, d := range answer.Dialects {
+		if j.Each && j.gates[d] == nil {
+			j.gates[d] = &client.Transport{Base: g.Base, Token: g.Token, Uses: g.Uses, Override: g.Override,
+				Fetcher: g.FetcherFor(d), Cache: g.Cache, Pacer: g.Pacer, Sign: g.Sign, Trace: g.Trace}
+		}
+	}
+}
+
+func (j *judge) RoundTrip(req *http.Request) (*http.Response, error) {
+	j.once.Do(j.init)
+	k := j.Asker // a copy
+	if j.Each {
+		k.SetAgent(cmp.Or(policy.ProductToken(req.UserAgent()), answer.AnyOther))
+	}
+	gate, token := j.gates[k.Dialect], k.Agent
+	if k.FallsBack() {
+		p, err := gate.Lookup(req.Context(), req.URL)
+		if err != nil {
+			if req.Body != nil {
+				req.Body.Close()
+			}
+			return nil, err
+		}
+		token = k.Obeys(p)
+	}
+	return gate.RoundTrip(req.WithContext(client.WithToken(req.Context(), token)))
 }
 
 // permit refuses to connect to where this proxy listens, where a request would come back without an end.

@@ -45,7 +45,7 @@ func (v *Service) authorize(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// What an allowed URL rests on is asked for by people, not by gateways.
-	if a := q.Quick(q.result.Policy, q.url); a.Allowed {
+	if a, err := q.Judge(q.result.Policy, q.url); err == nil && a.Allowed {
 		v.metrics.decided(q.begin, "allowed")
 		return v.send(w, "text/plain; charset=utf-8", nil)
 	}

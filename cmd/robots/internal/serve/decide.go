@@ -103,7 +103,8 @@ func (v *Service) judge(q asked) (verdicts []*answer.Verdict, err error) {
 		if err != nil {
 			return nil, noOrigin(err)
 		}
-		verdict.Number, verdict.URL = 1, q.text
+		verdict.Number = 1
+		verdict.About(q.text, q.url)
 		verdicts, outcomes = append(verdicts, verdict), append(outcomes, verdict.Outcome())
 	}
 	v.metrics.decided(q.begin, outcomes...)

@@ -46,8 +46,8 @@ func TestASiteIsAskedForItsFileOnceAMinute(t *testing.T) {
 				t.Errorf("%s: asked %d times, want %d", when, asked, times)
 			}
 		}
-		file := []string{`"Content-Type":["text/x-odd"]`, `"dialect":"yandex","allowed":false,"covers":"url","reason":"rule"`, "text/x-odd"}
-		failed := []string{`"status":503`, `"dialect":"yandex","allowed":true`, "503"}
+		file := []string{`"Content-Type":["text/x-odd"]`, `"dialect":"yandex","dialect_by":"as","fallback":null,"allowed":false,"covers":"url","reason":"rule"`, "text/x-odd"}
+		failed := []string{`"status":503`, `"dialect":"yandex","dialect_by":"as","fallback":null,"allowed":true`, "503"}
 		ask("at first", 1, file...)
 		time.Sleep(59 * time.Second)
 		ask("within a minute", 1, file...)

@@ -7,16 +7,16 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
@@ -32,18 +32,18 @@ func (v *Service) match(w http.ResponseWriter, r *http.Request, _ url.Values) er
 		return err
 	}
 	defer release()
-	from, err := spool.Reader(ask.urls)
+	from, err := spool.Reader(int64(ask.urls))
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", mediaNDJSON)
 	var out shell.Output
 	to, number := &web.Paced{ResponseWriter: w, Patience: v.Limits.Answer}, 0
-	list := json.NewDecoder(from) // which has been found well-formed
-	list.Token()                  // its bracket
+	list := jsontext.NewDecoder(from) // which has been found well-formed
+	list.ReadToken()                  // its bracket
 	err = eachURL(list, func(url string) error {
 		number++
-		verdict, _ := ask.Match(ask.group, number, url) // which tells of an error, too
+		verdict, _ := ask.about.Match(number, url) // which tells of an error, too
 		out.Verdict(&verdict)
 		if out.Len() < shell.BatchBytes {
 			return nil
@@ -63,8 +63,8 @@ func (v *Service) match(w http.ResponseWriter, r *http.Request, _ url.Values) er
 // matching is a question that was read, without its URLs, of which there may be millions.
 type matching struct {
 	answer.Asker
-	group policy.Group // that answers it
-	urls  int64        // where they begin in the body; 0: there are none
+	about *answer.Matching
+	urls  urlList
 }
 
 // matching reads a question. What is large in it is held until it is released: the policy, while the client
@@ -81,18 +81,22 @@ func (v *Service) matching(ctx context.Context, spool *web.Spool) (m matching, r
 	if err != nil {
 		return m, nil, err
 	}
-	var q answer.Question
-	var agent, as string
-	if err := readObject(body, map[string]any{
-		"robots": &q.Robots, "robots_b64": &q.RobotsB64, "agent": &agent, "as": &as, "urls": m.readURLs,
-	}); err != nil {
-		return m, nil, notRead(err)
+	var q struct {
+		Robots    *string `json:"robots"`
+		RobotsB64 *string `json:"robots_b64"`
+		Agent     string  `json:"agent"`
+		As        string  `json:"as"`
+		URLs      urlList `json:"urls"`
 	}
-	text, err := m.file(&q)
+	if err := readObject(body, &q); err != nil {
+		return m, nil, err
+	}
+	m.urls = q.URLs
+	text, err := m.file(&answer.Question{Robots: q.Robots, RobotsB64: q.RobotsB64})
 	if err != nil {
 		return m, nil, err
 	}
-	if m.Asker, err = v.single(agent, as, "as=all is for decisions about a site"); err != nil {
+	if m.Asker, err = v.single(q.Agent, q.As, "as=all is for decisions about a site"); err != nil {
 		return m, nil, err
 	}
 	p := m.Dialect.Parse(text)
@@ -102,7 +106,7 @@ func (v *Service) matching(ctx context.Context, spool *web.Spool) (m matching, r
 			return m, nil, web.Busy()
 		}
 	}
-	m.group = p.Group(m.Agent)
+	m.about = m.Matching(p)
 	return m, release, nil
 }
 
@@ -125,26 +129,32 @@ func (m *matching) file(q *answer.Question) ([]byte, error) {
 	return text, nil
 }
 
-// readURLs reads the list of URLs, checks each, and keeps where the list begins and not what is in it: match reads it
-// again from there.
-func (m *matching) readURLs(d *json.Decoder) error {
-	switch t, err := d.Token(); {
-	case err != nil || t == nil:
+// urlList is where a list of URLs begins in a body; 0: there are none. What is in it is checked, and not kept: match reads
+// it again from there.
+type urlList int64
+
+func (l *urlList) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	switch t, err := d.ReadToken(); {
+	case err != nil || t.Kind() == 'n':
 		return err
-	case t != json.Delim('['):
-		return web.BadParameter("urls", "urls is no list")
+	case t.Kind() != '[':
+		return &answer.FieldError{Name: "urls", Problem: "it is no list"}
 	}
-	from := d.InputOffset() - 1
-	return eachURL(d, func(string) error { m.urls = from; return nil })
+	from := urlList(d.InputOffset() - 1)
+	return eachURL(d, func(string) error { *l = from; return nil })
 }
 
 // eachURL calls visit for the URLs of a list, whose bracket was read.
-func eachURL(d *json.Decoder, visit func(string) error) error {
-	for d.More() {
-		var url string
-		if err := readField(d, "urls", &url); err != nil {
+func eachURL(d *jsontext.Decoder, visit func(string) error) error {
+	for d.PeekKind() != ']' {
+		t, err := d.ReadToken()
+		if err != nil {
 			return err
 		}
+		if t.Kind() != '"' {
+			return &answer.FieldError{Name: "urls", Problem: answer.Unfit(t.Kind())}
+		}
+		url := t.String()
 		if len(url) > answer.MaxURL {
 			return web.BadParameter("urls", "a URL is longer than %d bytes", answer.MaxURL)
 		}
@@ -152,7 +162,7 @@ func eachURL(d *json.Decoder, visit func(string) error) error {
 			return err
 		}
 	}
-	_, err := d.Token()
+	_, err := d.ReadToken()
 	return err
 }
 

@@ -76,7 +76,7 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 	}
 	if err = a.site(ctx, u, o, res, until); err == nil {
 		// The page shows what the site serves. What decides elsewhere may be a copy from before an outage.
-		decides, _, err := v.gate.Cache.Get(ctx, o, v.known(a.dialect))
+		decides, _, err := v.gate.Cache.Get(ctx, o, v.known(a.asker.Dialect))
 		a.Came.bridged(decides, err)
 	}
 	return release, err
@@ -148,17 +148,12 @@ func (v *Service) repaired(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// newPageAnswer is an answer without anything that depends on the file. Without an "as" in the form, the file
-// is read as the engine of the crawler reads it, and that of an unknown crawler as the service does.
+// newPageAnswer is an answer without anything that depends on the file.
 func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
-	c := cmp.Or(crawlerOf(f.Agent), &crawler{f.Agent, v.Dialect, ""})
-	who, err := v.single(c.Token, f.As, "the page asks for all crawlers: as is the one for the file")
+	who, err := v.single(f.Agent, f.As, "the page asks for all crawlers: as is the one for the file")
 	if err != nil {
 		return nil, err
 	}
-	if c.Token = who.Agent; f.As != "" {
-		c.dialect = who.Dialect
-	}
 	lines, err := f.lines()
-	return &pageAnswer{crawler: *c, Form: f, lines: lines, Reader: readers[c.dialect]}, err
+	return &pageAnswer{asker: who, others: v.others(), Form: f, lines: lines, Token: who.Agent, Reader: readers[who.Dialect]}, err
 }

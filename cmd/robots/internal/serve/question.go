@@ -8,15 +8,15 @@ package serve
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
@@ -135,67 +135,21 @@ func problemOf(err error) *web.Problem {
 	return web.Unavailable(err.Error())
 }
 
-// readObject decodes a body that is one JSON object. fields has a pointer for each name, or a function that
-// reads the value: /v1/match has lists that do not fit into memory. A name has one spelling, and is there once:
-// encoding/json would take any case and the last one, and another reader of the same body the first.
-func readObject(from io.Reader, fields map[string]any) (err error) {
-	d := json.NewDecoder(from)
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return cmp.Or(err, errors.New("it is no object"))
-	}
-	defer func() {
-		// An EOF within the object is half a body. Only before it, it means that there is none: see readJSON.
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-	}()
-	seen := map[string]bool{}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return err
-		}
-		name := t.(string)
-		into, known := fields[name]
-		read, ours := into.(func(*json.Decoder) error)
-		switch {
-		case !known:
-			return fmt.Errorf("json: unknown field %s", answer.Quoted(name))
-		case seen[name]:
-			return web.BadParameter(name, "%s is given 2 times", name)
-		case ours:
-			err = read(d)
-		default:
-			err = readField(d, name, into)
-		}
-		if err != nil {
-			return err
-		}
-		seen[name] = true
-	}
-	if _, err := d.Token(); err != nil {
-		return err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return web.BadParameter("body", "the body holds more than one question")
-	}
-	return nil
-}
-
-// readField reads a value. What is of another type is the problem of the field inside it, or else
-// of name.
-func readField(d *json.Decoder, name string, into any) error {
-	err := d.Decode(&answer.Unicode{Into: into})
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		name = cmp.Or(e.Field, name)
-		return web.BadParameter(name, "%s: a JSON %s does not fit here", name, e.Value)
-	}
-	return err
+// readObject decodes a body that is one JSON object. A name has one spelling, and is there once: another reader of the
+// same body might take another one.
+func readObject(from io.Reader, into any) error {
+	return notRead(answer.Misread(json.UnmarshalRead(from, into, json.RejectUnknownMembers(true))))
 }
 
 // notRead is the problem of a body of JSON that was not understood. An error of our own temporary file is
 // none: it becomes a 503 in problemOf.
 func notRead(err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*answer.FieldError](err); ok {
+		return web.BadParameter(e.Name, "%v", e)
+	}
 	_, known := errors.AsType[*web.Problem](err)
 	_, ours := errors.AsType[*fs.PathError](err)
 	if known || ours {

@@ -36,16 +36,16 @@ func (a *pageAnswer) site(
 		lines = append([]string{u.String()}, lines...)
 	}
 	for i, text := range lines {
-		q := &pageURL{Number: i + 1, URL: answer.Visible(text)}
+		q := &pageURL{Number: i + 1, URL: answer.Visible(answer.Redacted(text))}
 		if q.url, q.err = siteURL(o, text); q.err == nil {
-			q.URL, q.target = answer.Visible(q.url.String()), q.url.RequestURI()
+			q.URL, q.target = answer.Visible(q.url.Redacted()), q.url.RequestURI()
 		}
 		a.URLs = append(a.URLs, q)
 	}
 	for _, r := range answer.InAllDialects(res) {
 		a.readings = append(a.readings, pageReading{r, answer.New(o, r.Result, until)})
 	}
-	a.Came = newCame(a.reading(a.dialect))
+	a.Came = newCame(a.reading(a.asker.Dialect))
 	if answer.HasServed(res) {
 		served := answer.Served(o, res)
 		a.lint(len(res.Body), served.Findings)
@@ -106,29 +106,31 @@ func (a *pageAnswer) pasted(ctx context.Context) error {
 	return a.decide(ctx)
 }
 
-// decide asks p. Only package client knows the target of a URL that goes on the wire. A question about a
-// pasted file has a target as it is written, and no URL.
-func (u *pageURL) decide(p *policy.Policy, token string) (client.Answer, error) {
+// decide asks p for a crawler. A question about a pasted file has a target as it is written, and no URL.
+func (u *pageURL) decide(p *policy.Policy, k *answer.Asker) (client.Answer, error) {
 	switch {
 	case u.err != nil:
 		return client.Answer{}, u.err
 	case u.url == nil:
-		return client.Answer{Decision: p.Group(token).Decide(u.target)}, nil
+		return client.Answer{Decision: p.Group(k.Obeys(p)).Decide(u.target)}, nil
 	}
-	return client.DecideWith(p, token, u.url)
+	return k.Judge(p, u.url)
 }
 
 // decide answers all questions, until the client has gone: fifty of a large file take long enough to look.
 func (a *pageAnswer) decide(ctx context.Context) error {
-	mine := a.reading(a.dialect)
-	token := a.obeys(mine.Result.Policy)
+	mine := a.reading(a.asker.Dialect)
+	token := a.asker.Obeys(mine.Result.Policy)
+	if token != a.asker.Agent {
+		a.Fallback = token
+	}
 	f := &pageFile{reading: mine.Reading, bound: mine.Bound(token), kept: map[int]bool{}, marks: map[int]*pageMark{}}
 	for _, u := range a.URLs {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		u.Alone = len(a.URLs) == 1
-		a.ask(u, token, f)
+		a.ask(u, f)
 	}
 	if mine.Result.Body != nil {
 		a.table(f.kept)
@@ -137,12 +139,12 @@ func (a *pageAnswer) decide(ctx context.Context) error {
 	return nil
 }
 
-// ask puts a question to all readings, with the crawler's token in each: so the page can say that the engines do not
+// ask puts a question to all readings, for the crawler in each: so the page can say that the engines do not
 // agree. What a site wrote is made visible here, for all that shows it. Only the reading of its own dialect
 // is marked in the file and is the answer; the others stand beside it.
-func (a *pageAnswer) ask(u *pageURL, token string, f *pageFile) {
+func (a *pageAnswer) ask(u *pageURL, f *pageFile) {
 	for _, r := range a.readings {
-		d, err := u.decide(r.Result.Policy, token)
+		d, err := u.decide(r.Result.Policy, &a.asker)
 		if err != nil {
 			u.Error = answer.Visible(err.Error())
 			if other, is := errors.AsType[elsewhere](err); is {
@@ -157,7 +159,7 @@ func (a *pageAnswer) ask(u *pageURL, token string, f *pageFile) {
 		v.Rule, v.Group = answer.Visible(v.Rule), answer.Visible(v.Group)
 		said := pageVerdict{v, readers[r.Dialect]}
 		u.Dialects = append(u.Dialects, said)
-		if r.Dialect == a.dialect {
+		if r.Dialect == a.asker.Dialect {
 			u.Answer, a.Group = &said, v.Group
 			u.mark(f, d.Decision)
 		}
@@ -227,17 +229,16 @@ func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 // same answers share a row. The first row is that of the crawler that was asked about. What decides anywhere
 // in the table is kept in the file, beyond maxPageLines too: the table links to it.
 func (a *pageAnswer) table(kept map[int]bool) {
-	all := append([]crawler{a.crawler}, allCrawlers()...)
-	all = append(all, crawler{anyOther, policy.RFC9309, ""})
-	for i, c := range all {
-		if i > 0 && strings.EqualFold(c.Token, a.Token) { // it has the first row
+	all := append([]answer.Asker{a.asker}, a.others...)
+	for i := range all {
+		k := &all[i]
+		if i > 0 && strings.EqualFold(k.Agent, a.asker.Agent) { // it has the first row
 			continue
 		}
-		p := a.reading(c.dialect).Result.Policy
-		token := c.obeys(p)
-		row := pageRow{Crawlers: []string{c.Token}, Group: answer.Visible(p.Group(token).Token()), Mine: i == 0}
+		p := a.reading(k.Dialect).Result.Policy
+		row := pageRow{Crawlers: []string{k.Agent}, Group: answer.Visible(p.Group(k.Obeys(p)).Token()), Mine: i == 0}
 		for _, u := range a.URLs {
-			if d, err := u.decide(p, token); err == nil {
+			if d, err := u.decide(p, k); err == nil {
 				c := pageCell{Allowed: d.Allowed, Line: d.Rule.Line}
 				if c.Line > 0 {
 					c.Rule = answer.Visible(d.Rule.String())
@@ -250,7 +251,7 @@ func (a *pageAnswer) table(kept map[int]bool) {
 		if at < 0 {
 			a.Rows = append(a.Rows, row)
 		} else {
-			a.Rows[at].Crawlers = append(a.Rows[at].Crawlers, c.Token)
+			a.Rows[at].Crawlers = append(a.Rows[at].Crawlers, k.Agent)
 		}
 	}
 }

@@ -112,17 +112,22 @@ func (q *streamed) own() {
 	if !strings.Contains(q.Text, `"a`) && !strings.Contains(q.Text, `\u`) { // the object is well-formed
 		return
 	}
-	var agent, as string
-	err, own := answer.Fields(q.Text, map[string]any{"agent": &agent, "as": &as}), *q.as
-	if err == nil && agent != "" {
-		err = own.SetAgent(agent)
+	var by struct {
+		Agent string `json:"agent"`
+		As    string `json:"as"`
 	}
-	if err == nil && as != "" {
-		own.Dialect, err = answer.DialectByName(as)
+	err, own := answer.ReadObject([]byte(q.Text), &by, answer.Lenient), *q.as
+	if err == nil && by.Agent != "" {
+		err = own.SetAgent(by.Agent)
+	}
+	if err == nil && by.As != "" {
+		if _, err = answer.DialectByName(by.As); err == nil {
+			err = own.SetDialect(by.As)
+		}
 	}
 	if err != nil {
 		q.Err = err
-	} else if agent != "" || as != "" {
+	} else {
 		q.as = &own
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -23,7 +22,11 @@ import (
 )
 
 // turnQuestion is the body of POST /v1/turns.
-type turnQuestion struct{ URL, Agent, Wait string }
+type turnQuestion struct {
+	URL   string `json:"url"`
+	Agent string `json:"agent"`
+	Wait  string `json:"wait"`
+}
 
 // turnAnswer is the answer. Every field is always there, and null if it does not apply;
 // openapi.json describes them.
@@ -122,7 +125,7 @@ func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 			}
 			return said, nil, nil
 		}
-		turn, err := v.await(client.WithToken(ctx, verdict.Agent), u, wait)
+		turn, err := v.await(client.WithToken(ctx, about.Obeys(about.result.Policy)), u, wait)
 		_, refused := errors.AsType[*client.DisallowedError](err)
 		late, isLate := errors.AsType[*client.LateError](err)
 		switch {
@@ -169,7 +172,7 @@ func inSeconds(d time.Duration) *float64 { return new(d.Round(time.Millisecond).
 
 // readTurn reads the body of POST /v1/turns, and how long it is willing to wait.
 func (v *Service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuestion, wait time.Duration, err error) {
-	if err := v.readJSON(w, r, map[string]any{"url": &q.URL, "agent": &q.Agent, "wait": &q.Wait}, mediaJSON); err != nil {
+	if err := v.readJSON(w, r, &q, mediaJSON); err != nil {
 		return q, 0, err
 	}
 	if q.Wait == "" {
@@ -185,11 +188,14 @@ func (v *Service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuesti
 // endTurn answers POST and DELETE /v1/turns/ID. A status is told to the Pacer, which backs off after a 429 or
 // a 5xx, and after 0, which means that no answer came. Without one, nothing is said about the site.
 func (v *Service) endTurn(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	var status *int
-	var retryAfter string // as the field
-	if err := v.readJSON(w, r, map[string]any{"status": &status, "retry_after": &retryAfter}, mediaJSON, ""); err != nil {
+	var said struct {
+		Status     *int   `json:"status"`
+		RetryAfter string `json:"retry_after"` // as the field
+	}
+	if err := v.readJSON(w, r, &said, mediaJSON, ""); err != nil {
 		return err
 	}
+	status := said.Status
 	if status != nil && *status != 0 && (*status < 100 || *status > 599) {
 		return web.BadParameter("status", "status is %d: it is that of the answer, or 0 if there was none", *status)
 	}
@@ -198,7 +204,7 @@ func (v *Service) endTurn(w http.ResponseWriter, r *http.Request, _ url.Values) 
 		return web.NewProblem(http.StatusNotFound, "turn", "there is no such turn: it has ended, or expired")
 	}
 	if status != nil {
-		turn.Answered(*status, http.Header{"Retry-After": {retryAfter}})
+		turn.Answered(*status, http.Header{"Retry-After": {said.RetryAfter}})
 	}
 	turn.End()
 	w.WriteHeader(http.StatusNoContent)
@@ -207,15 +213,14 @@ func (v *Service) endTurn(w http.ResponseWriter, r *http.Request, _ url.Values) 
 
 // readJSON reads a small body that is one object. With "" among types, an empty body is allowed, and changes
 // nothing.
-func (v *Service) readJSON(w http.ResponseWriter, r *http.Request, fields map[string]any, types ...string) error {
+func (v *Service) readJSON(w http.ResponseWriter, r *http.Request, into any, types ...string) error {
 	body, release, err := v.text(w, r, maxJSON, costOfJSON+1, types...) // 1 for the text itself
 	if err != nil {
 		return err
 	}
 	defer release()
-	err = readObject(bytes.NewReader(body), fields)
-	if err == nil || err == io.EOF && slices.Contains(types, "") {
+	if len(bytes.TrimSpace(body)) == 0 && slices.Contains(types, "") {
 		return nil
 	}
-	return notRead(err)
+	return readObject(bytes.NewReader(body), into)
 }

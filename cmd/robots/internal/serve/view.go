@@ -43,12 +43,16 @@ type pageView struct {
 }
 
 // Crawlers are those to choose from.
-func (v *pageView) Crawlers() any { return crawlers }
+func (v *pageView) Crawlers() any {
+	return slices.DeleteFunc(slices.Clone(answer.Crawlers[:]), func(of offer) bool { return of.For == "" })
+}
 
 // Typed is the crawler of the form if it is none of the list, for the field in which a token is typed.
 func (v *pageView) Typed() string {
-	if agent := v.Form.Agent; agent != anyOther && agent != v.Usual && crawlerOf(agent) == nil {
-		return agent
+	if agent := v.Form.Agent; agent != answer.AnyOther && agent != v.Usual {
+		if _, known := answer.KnownCrawler(agent); !known {
+			return agent
+		}
 	}
 	return ""
 }
@@ -74,12 +78,15 @@ func (v *pageView) Example() string {
 
 // pageAnswer is the answer to one form.
 type pageAnswer struct {
-	crawler  // that was asked about, read as the form says
+	asker    answer.Asker   // as the form says
+	others   []answer.Asker // of the table
 	lines    []string
 	readings []pageReading // in the order of answer.Dialects
 
 	Form     *pageForm
+	Token    string // that was asked about
 	Reader   string
+	Fallback string // that it obeys
 	Group    string // that binds the crawler; empty: none does
 	URLs     []*pageURL
 	Rows     []pageRow

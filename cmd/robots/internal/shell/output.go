@@ -20,7 +20,6 @@ type Output struct {
 	bytes.Buffer              // for standard output, or another file of answers
 	Problems     bytes.Buffer // for standard error, a line each
 	status       int
-	verdict      answer.Verdict // that is written: the caller's own then needs no heap
 }
 
 // Worsen makes the status of o at least as bad as status. Emit takes it over into that of the App.
@@ -31,12 +30,8 @@ func (o *Output) JSON(v any) {
 	o.Write(append(answer.AppendAny(nil, v), '\n'))
 }
 
-// Verdict is JSON for a verdict, which is written most: without reflection, and straight into the buffer.
-func (o *Output) Verdict(v *answer.Verdict) {
-	o.Grow(1 << 10) // most records are shorter
-	o.verdict = *v
-	o.Write(append(o.verdict.AppendJSON(o.AvailableBuffer()), '\n'))
-}
+// Verdict is JSON for a verdict, which is written most.
+func (o *Output) Verdict(v *answer.Verdict) { v.WriteJSON(&o.Buffer) }
 
 // Emit writes o where it belongs, and makes its status the command's. Problems go first:
 // on a terminal they are above the lines that they are missing from. If standard error is

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"golang.org/x/term"
 )
@@ -44,15 +42,6 @@ func (a *App) Palette() palette {
 		return palette{a.Color == "always"}
 	}
 	return paletteFor(a.Out)
-}
-
-// SetColor takes the value of --color.
-func (a *App) SetColor(when string) error {
-	if !slices.Contains(ColorWhen, when) {
-		return fmt.Errorf("it is one of %s", strings.Join(ColorWhen, ", "))
-	}
-	a.Color = when
-	return nil
 }
 
 // ColorWhen are the values of --color, for the completion as well.

@@ -101,7 +101,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 // would go out unsigned, and a service would ask for no token.
 func noEmpty(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
-		if text := f.Value.String(); f.Value.Type() == "string" && text == "" || f.Value.Type() == "stringSlice" && text == "[]" {
+		if text := f.Value.String(); (f.Value.Type() == "string" || f.Value.Type() == "value") && text == "" || f.Value.Type() == "stringSlice" && text == "[]" {
 			err = Usagef("--%s needs a value", f.Name)
 		}
 	})

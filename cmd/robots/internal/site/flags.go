@@ -4,6 +4,7 @@ package site
 // it refuses then; what depends on others, the subcommand sees to when it runs.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/agreement"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
@@ -40,12 +42,14 @@ type Network struct {
 // pass for that crawler.
 const UserAgent = "robots (+https://github.com/robotsgate/robotsgate)"
 
-// AgentVar adds --agent. Without it the question is about a crawler that no file names:
-// any other default would answer for one crawler in particular.
+// AgentVar adds --agent. Without it, the crawler is that of --user-agent. Without either the question is about a crawler
+// that no file names: any other default would answer for one crawler in particular.
 func AgentVar(cmd *cobra.Command, k *answer.Asker) {
-	k.Agent = "*"
-	cmd.Flags().Var(shell.Value{Text: func() string { return k.Agent }, Read: k.SetAgent}, "agent",
-		"product `TOKEN` of the crawler; * is a crawler that no group names")
+	k.SetAgent(answer.AnyOther)
+	set := func(agent string) error { k.Named = true; return k.SetAgent(agent) }
+	cmd.Flags().Var(shell.Value{Text: func() string { return k.Agent }, Read: set}, "agent",
+		"the `CRAWLER`: a product token, several with commas (the first that a group names), or a User-Agent field; "+
+			"* is a crawler that no group names. By default that of --user-agent, if given")
 	cmd.RegisterFlagCompletionFunc("agent", cobra.NoFileCompletions)
 }
 
@@ -101,16 +105,15 @@ func DialectsVar(cmd *cobra.Command, k *answer.Asker) { dialectVar(cmd, k, true)
 // dialectVar is both. A mistake in the completion would mean that there is no such flag, and the tests complete it.
 func dialectVar(cmd *cobra.Command, k *answer.Asker, all bool) {
 	names := answer.DialectNames()
-	usage := "read robots.txt as this `DIALECT` does: " + strings.Join(names, ", ")
+	usage := "read robots.txt in this `DIALECT`, and not as the crawler's engine does: " + strings.Join(names, ", ")
 	if all {
 		usage, names = usage+", or all", append(names, "all")
 	}
-	set := k.SetDialect
-	if !all {
-		set = func(name string) (err error) {
-			k.Dialect, err = answer.DialectByName(name)
+	set := func(name string) error {
+		if err := shell.OneOf(strings.ToLower(name), names); err != nil {
 			return err
 		}
+		return k.SetDialect(name)
 	}
 	cmd.Flags().Var(shell.Value{Text: func() string { return answer.DialectName(k.Dialect) }, Read: set}, "as", usage)
 	cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
@@ -126,7 +129,14 @@ func (n *Network) Register(cmd *cobra.Command, more ...func(*cobra.Command, *ans
 	}
 	f := cmd.Flags()
 	n.Headers = headerFlag{}
-	f.StringVarP(&n.UserAgent, "user-agent", "A", UserAgent, "the User-Agent `FIELD` to send")
+	n.UserAgent = UserAgent
+	f.VarP(shell.Value{Text: func() string { return n.UserAgent }, Read: func(field string) error {
+		n.UserAgent = field
+		if f.Lookup("agent") == nil || n.Named {
+			return nil
+		}
+		return n.SetAgent(cmp.Or(policy.ProductToken(field), answer.AnyOther))
+	}}, "user-agent", "A", "the User-Agent `FIELD` to send")
 	f.DurationVar(&n.Timeout, "timeout", 30*time.Second, "`TIME` for one robots.txt or other file, with redirects and retries")
 	f.StringArrayVar(&n.ConnectTo, "connect-to", nil,
 		"connect as `FROM:TO` says, in curl's syntax HOST1:PORT1:HOST2:PORT2: an empty HOST1 or PORT1 matches any, "+
@@ -138,9 +148,10 @@ func (n *Network) Register(cmd *cobra.Command, more ...func(*cobra.Command, *ans
 	cmd.RegisterFlagCompletionFunc("header", cobra.NoFileCompletions)
 	f.StringVar(&n.Signing.Key, "sign-key", "", "sign each https request with the key in this `FILE` (see robots sign)")
 	f.StringVar(&n.Signing.Agent, "sign-agent", "", "the https `URL` under which sites find the public key")
-	f.StringVar(&n.Signing.Form, "signature-agent", "dictionary", "`FORM` of the field that names it: dictionary, or string for sites that know no other")
+	n.Signing.Form = signatureForms[0]
+	f.Var(shell.Choice(&n.Signing.Form, signatureForms...), "signature-agent", "`FORM` of the field that names it: dictionary, or string for sites that know no other")
 	cmd.RegisterFlagCompletionFunc("sign-agent", cobra.NoFileCompletions)
-	cmd.RegisterFlagCompletionFunc("signature-agent", cobra.FixedCompletions([]string{"dictionary", "string"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("signature-agent", cobra.FixedCompletions(signatureForms, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // Get makes a request for a page, by the name of --user-agent. It is not signed yet, and has no field of

@@ -24,6 +24,8 @@ type signing struct {
 	Form       string // of the Signature-Agent field
 }
 
+var signatureForms = []string{"dictionary", "string"}
+
 // Signer returns what signs requests; nil without --sign-key.
 func (s *signing) Signer() (*sign.Signer, error) {
 	switch {
@@ -38,14 +40,7 @@ func (s *signing) Signer() (*sign.Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch s.Form {
-	case "dictionary":
-	case "string":
-		signer.BareAgent = true
-	default:
-		return nil, shell.Usagef("--signature-agent is dictionary or string")
-	}
-	signer.Agent = s.Agent
+	signer.Agent, signer.BareAgent = s.Agent, s.Form != signatureForms[0]
 	// A wrong --sign-agent shows when something is signed. Here it is wrong usage; later it would be the
 	// failure of each request.
 	try := httptest.NewRequest(http.MethodGet, "https://example.com/", nil)
