@@ -14,6 +14,7 @@ type fleet struct {
 	roundTrip time.Duration // of the latest question
 	pause     time.Duration // after a failure, until the next question of a line whose latest has failed
 	next      time.Time     // when that is: of one such line, whose answer the others wait for
+	worked    time.Time     // when such a line last had an answer: those that failed before ask again
 	told      chan struct{} // closed when all pauses so far are told; nil: there were none
 }
 
@@ -62,7 +63,7 @@ func (l *line) asksAt(at, now time.Time) time.Time {
 // it works again; the others go on, since a part of a cluster may be away.
 func (l *line) askTurns(ctx context.Context, w *waiter, now time.Time) error {
 	f := &l.k.fleet
-	switch failing := l.fault != nil && now.Before(f.next); {
+	switch failing := l.failing() && now.Before(f.next); {
 	case w.try && (l.asking || failing):
 		return l.leftBy(w, l.late(w, later(f.next, now.Add(tryAgain)), 0, now))
 	case l.asking:
@@ -71,7 +72,7 @@ func (l *line) askTurns(ctx context.Context, w *waiter, now time.Time) error {
 	case failing:
 		l.sleep(ctx, w, f.next)
 		return nil
-	case l.fault != nil:
+	case l.failing():
 		f.next = now.Add(turnsTimeout)
 	}
 	l.asking = true
@@ -83,6 +84,9 @@ func (l *line) askTurns(ctx context.Context, w *waiter, now time.Time) error {
 	}
 	return nil
 }
+
+// failing reports whether the latest question of the line failed, and no other that had failed has worked since.
+func (l *line) failing() bool { return l.fault != nil && l.faulty.After(l.k.fleet.worked) }
 
 // reserve asks for a start. How long the answer says to wait counts from its arrival, so the start comes late by a
 // part of the round trip, and by what the machine adds. The slack makes up for both: it is part of the distance, and a
@@ -148,17 +152,17 @@ func (l *line) question(ctx context.Context, now time.Time, ask func(context.Con
 	cancel()
 	answered := time.Now()
 	k.mu.Lock()
-	switch again := l.fault != nil; {
+	switch again := l.failing(); {
 	case err == nil || errors.Is(err, turns.ErrForgotten):
 		f.roundTrip, l.fault = answered.Sub(now), nil
 		if again {
-			f.pause, f.next = 0, answered
+			f.pause, f.worked = 0, answered
 		}
 	case ctx.Err() == nil:
 		if again {
 			f.pause = min(2*f.pause, longestFault)
 		}
-		f.pause, l.fault = max(f.pause, shortestFault), err
+		f.pause, l.fault, l.faulty = max(f.pause, shortestFault), err, answered
 		f.next = answered.Add(f.pause)
 	case again: // who asked has gone
 		f.next = answered
