@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
 )
 
 // adds is a transport that gives each request a field, as those for tokens and sessions do.
