@@ -133,7 +133,7 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (r *fetch.
 	k, passed := key{o, src.Reader, src.Dialect}, time.Since(c.start)
 	c.mu.Lock()
 	e, ok := c.memory.recent.Get(k)
-	if ok && passed < e.look {
+	if ok && passed < e.look && e.result != nil { // nil: another has looked since passed was read, and nothing holds
 		r, until = e.result, e.until
 		c.mu.Unlock()
 		return r, until, nil
