@@ -127,8 +127,8 @@ type Transport struct {
 
 	// Override returns rules that stand in for the robots.txt of an origin, which is then not read: those of a written
 	// agreement, or of an own site. Their delays and what they say about use count too. It is called for each decision, so
-	// it must return at once; it should return the same pointer for the same rules. Where it returns nil, and if it is
-	// nil, robots.txt decides.
+	// it must return at once; it should return the same pointer for the same rules. Where it returns nil, robots.txt
+	// decides. If nil, robots.txt decides everywhere.
 	Override func(fetch.Origin) *policy.Policy
 
 	// Fetcher reads robots.txt. If nil, one with Base, UserAgent, Dialect and Sign.

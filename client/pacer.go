@@ -80,7 +80,7 @@ type Pacer struct {
 	// second. If negative, there is none.
 	Delay time.Duration
 
-	// MinDelay is a floor that no robots.txt undercuts. If zero, there is none.
+	// MinDelay is a floor that no robots.txt undercuts. If zero, there is no floor. If negative, there is none.
 	MinDelay time.Duration
 
 	// MaxDelay caps what robots.txt may ask for. If zero, 30 seconds. If negative, there is none: a delay is then kept up

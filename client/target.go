@@ -33,7 +33,7 @@ func targetOf(u *url.URL) (string, error) {
 	case n > longest:
 		return "", mistakef("client: the URL's path and query %q are %d bytes: shorten them to %d, "+
 			"the most that is decided on", cut(u.RequestURI()), n, longest)
-	case hasDotSegment(path):
+	case hasDotSegment(path) || strings.Contains(u.RawQuery, "?") && hasDotSegment(path+"?"+untilLast(u.RawQuery)):
 		return "", mistakef("client: the URL's path %q has a dot segment, which servers resolve in different ways: "+
 			"resolve it first, as url.URL.ResolveReference does, an escaped one by hand", cut(path))
 	case !query:
@@ -58,6 +58,9 @@ func hasDotSegment(path string) bool {
 	return false
 }
 
+// untilLast returns what lighttpd 1.4.69 takes for a part of the path: what is before the last question mark.
+func untilLast(query string) string { return query[:max(strings.LastIndexByte(query, '?'), 0)] }
+
 // separator returns the length of the separator of segments at the start of s, or 0.
 func separator(s string) int {
 	switch {
@@ -77,7 +80,7 @@ func startsWithDotSegment(s string) bool {
 		case len(s) >= 3 && strings.EqualFold(s[:3], "%2e"):
 			s = s[3:]
 		default:
-			return (dots == 1 || dots == 2) && (s == "" || s[0] == ';' || separator(s) > 0)
+			return (dots == 1 || dots == 2) && (s == "" || s[0] == ';' || s[0] == '?' || separator(s) > 0)
 		}
 	}
 }
