@@ -95,9 +95,9 @@ func filterCommand(a *shell.App) *cobra.Command {
 		Short: "Keep the URLs of a list that a crawler may fetch",
 		Long:  filterHelp,
 		Example: `  robots filter --agent ExampleBot < urls.txt > allowed.txt
-  robots filter --refused refused.tsv --cache robots-cache < urls.txt > allowed.txt
+  robots filter --refused refused.tsv --cache kept < urls.txt > allowed.txt
   robots filter --agent ExampleBot --uses train-ai < urls.txt > usable.txt
-  robots filter --output allowed.txt --resume --cache robots-cache < urls.txt
+  robots filter --output allowed.txt --resume --cache kept < urls.txt
   zcat pages.gz | robots filter --cache redis://localhost:6379 > allowed.jsonl`,
 		Args:              shell.None("filter reads standard input, as in robots filter < urls.txt"),
 		ValidArgsFunction: cobra.NoFileCompletions,

@@ -53,8 +53,8 @@ const lastTime = 10 * time.Second
 // exitHelp is what the statuses of package shell mean, in --help and in README.md. A test compares the two.
 const exitHelp = `Exit status, the highest that applies:
     0  it worked, and nothing of the following is the case
-    1  check, match: a URL is refused; lint: a finding is as severe as --fail-on;
-       page: there is a finding; usage: a use is disallowed;
+    1  check, match: a URL is refused; lint: a finding is as severe as
+       --fail-on; page: there is a finding; usage: a use is disallowed;
        sign check: the site refuses the request, or the directory has a fault;
        filter: a line is refused, with --fail-on refused
     2  something could not be found out, read or written: robots.txt is

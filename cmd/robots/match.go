@@ -53,13 +53,14 @@ either, and is an error.
 With --jsonl, each line of standard input is a JSON object that carries its own
 robots.txt, in the format of the robots.txt vectors:
 
-  id                               given back with the answer
-  robots, robots_b64, robots_gen   the file: text, base64, or {text, repeat} in a list
-  agents                           product tokens, without fallbacks; of several,
-                                   all groups count as one
-  agent                            instead, a crawler as --agent takes it
-  url, url_b64                     a URL or a path; example.com/a is a URL
-  profile, dialect                 the dialect; else that of --as, or of the crawler
+  id                  given back with the answer
+  robots              the text of the file; or robots_b64, in base64;
+                      or robots_gen, a list of {text, repeat}
+  agents              product tokens, without fallbacks; of several, all groups
+                      count as one
+  agent               instead, a crawler as --agent takes it
+  url, url_b64        a URL or a path; example.com/a is a URL
+  profile, dialect    the dialect; else that of --as, or of the crawler
 
 Each is there once, in this spelling. All others are ignored.
 

@@ -323,7 +323,7 @@ func (p *pager) printHead(out *shell.Output, s *seen) {
 		noPage = ": this is no page, and has no rules"
 	}
 	fmt.Fprintf(out, "%s\n  %-10s %d %s%s\n", answer.Visible(s.url.Redacted()), "status", s.status, http.StatusText(s.status), noPage)
-	why := s.decision.String()
+	why := s.decision.Decision.String()
 	if s.decision.Unreachable != nil {
 		why += ": " + s.decision.Unreachable.Error()
 	}

@@ -96,7 +96,7 @@ func TestProxyPassesWhatIsAllowed(t *testing.T) {
 		{one, "GET", "http://s.example/robots.txt", "", 200, "Disallow: /private", ""},
 		{one, "GET", "http://s.example/private", "", 403, "line 2: Disallow: /private", "rule"},
 		{one, "POST", "http://s.example/private", "User-Agent: guest", 403, "line 2: Disallow: /private", "rule"},
-		{one, "GET", "http://s.example/a/../private", "", 403, "line 2: Disallow: /private", "rule"},
+		{one, "GET", "http://s.example/a/../private", "", 400, "dot segment", "target"},
 		{one, "GET", "http://S.EXAMPLE:80/%70rivate", "", 403, "line 2: Disallow: /private", "rule"},
 		{one, "GET", "http://use.example/", "", 403, "train-ai is disallowed by", "rule"},
 		{one, "GET", "http://down.example/", "", 503, "robots.txt is unreachable: status 503", "unreachable"},

@@ -36,14 +36,14 @@ same JSON:
 
   GET  /                                  a page for people
   GET  /v1/decide?url=URL[&agent=A][&as=D|all]   as check --json
-  POST /v1/decide[?agent=A][&as=D]        as filter --json; a URL or an object on
-                                          each line
+  POST /v1/decide[?agent=A][&as=D]        as filter --json; a URL or an object
+                                          on each line
   GET  /v1/robots?origin=URL[&as=D]       as fetch --json
   POST /v1/match                          as match --json, of an object with
                                           robots, urls, agent and as
   POST /v1/lint[?format=sarif]            as lint --json
-  POST /v1/turns                          a turn to fetch a URL, at the pace of its
-                                          site: url, agent, wait
+  POST /v1/turns                          a turn to fetch a URL, at the pace of
+                                          its site: url, agent, wait
   POST /v1/turns/ID, or DELETE            ends it: status, retry_after
   any  /authz                             for nginx, Caddy, Traefik and Envoy
   GET  /v1/openapi.json                   all of this for programs
@@ -70,7 +70,7 @@ func newServer(a *shell.App) *server {
 func (s *server) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Answer over HTTP, for people, programs in other languages and gateways",
+		Short: "Answer over HTTP, for people, programs and gateways",
 		Long:  serveHelp,
 		Example: `  robots serve --agent ExampleBot
   curl 'http://127.0.0.1:8411/v1/decide?url=https://example.com/private'`,

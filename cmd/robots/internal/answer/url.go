@@ -72,6 +72,12 @@ func hasDots(path string) bool {
 	return false
 }
 
+// HasDots reports whether the path of a URL, as it was written, has a dot segment.
+func HasDots(text string) bool {
+	path, _, _ := strings.Cut(TargetOf(text), "?")
+	return hasDots(path)
+}
+
 // Redacted is a URL as it was written, without the password in it.
 func Redacted(text string) string {
 	start := strings.Index(text, "//") + len("//")

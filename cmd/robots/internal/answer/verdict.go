@@ -71,7 +71,7 @@ func NewVerdict(url string, a client.Answer) Verdict {
 // About says in v which URL was asked about, and which one was decided on, if that is another. u may be nil.
 func (v *Verdict) About(text string, u *url.URL) {
 	v.URL = Redacted(text)
-	if path, _, _ := strings.Cut(TargetOf(text), "?"); u != nil && hasDots(path) {
+	if u != nil && HasDots(text) {
 		v.Asked = u.Redacted()
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -39,6 +40,9 @@ func (v *Service) authorize(w http.ResponseWriter, r *http.Request) error {
 	text, p := v.Trusted.Target(r, authzPath)
 	if p != nil {
 		return p
+	}
+	if answer.HasDots(text) { // the gateway passes it on as it is, and not as it would be asked about
+		return web.NewProblem(http.StatusForbidden, "url", "the path has a dot segment, which servers resolve in different ways")
 	}
 	q, err := v.about(r.Context(), text, policy.ProductToken(r.UserAgent()), "")
 	if err != nil {
