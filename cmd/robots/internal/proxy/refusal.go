@@ -233,6 +233,8 @@ func causeOf(err error) string {
 		return "tls_alert_received"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return "tls_protocol_error"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "http_response_incomplete"
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		return "connection_terminated"
 	}

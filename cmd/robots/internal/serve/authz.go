@@ -42,7 +42,9 @@ func (v *Service) authorize(w http.ResponseWriter, r *http.Request) error {
 		return p
 	}
 	if answer.HasDots(text) { // the gateway passes it on as it is, and not as it would be asked about
-		return web.NewProblem(http.StatusForbidden, "url", "the path has a dot segment, which servers resolve in different ways")
+		const why = "the path has a dot segment, which servers resolve in different ways"
+		web.SetProxyStatus(w.Header(), "http_request_denied", why)
+		return web.NewProblem(http.StatusForbidden, "url", why)
 	}
 	q, err := v.about(r.Context(), text, policy.ProductToken(r.UserAgent()), "")
 	if err != nil {

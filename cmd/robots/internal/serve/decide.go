@@ -6,6 +6,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -159,6 +160,9 @@ func (v *Service) known(d policy.Dialect) *cache.Source {
 	return src
 }
 
+// notPublic is the cause of an address that is not asked (RFC 9209 §2.3.5).
+const notPublic = "destination_ip_prohibited"
+
 // get asks a Cache for what a dialect reads. It fetches in the dialect of the gate, or else by RFC 9309, for the
 // Cache to read anew: only what was read in the dialect of the Cache's copy can be asked for by its validators.
 // What the Cache fetches is counted.
@@ -177,7 +181,12 @@ func (v *Service) get(
 		return res, err
 	})
 	src.Dialect = d
-	if res, until, err = c.Get(ctx, o, src); err != nil {
+	res, until, err = c.Get(ctx, o, src)
+	switch {
+	case errors.Is(err, fetch.ErrNotPublic): // it was not asked, and will not be: that is an answer
+		failed := &fetch.Failure{Text: err.Error(), Cause: notPublic}
+		return &fetch.Result{Policy: policy.Unreachable(), Err: failed, Time: time.Now(), Dialect: d}, until, nil
+	case err != nil:
 		err = fmt.Errorf("robots.txt of %v was not read: %w", o, err)
 	}
 	return res, until, err

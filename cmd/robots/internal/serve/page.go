@@ -93,7 +93,7 @@ func (v *Service) fileOf(
 	if res, until, err = v.whole(ctx, o); err != nil {
 		return u, o, nil, until, err
 	}
-	if failed, ok := res.Err.(*fetch.Failure); !v.Private && ok && failed.Cause == "destination_ip_prohibited" {
+	if failed, ok := res.Err.(*fetch.Failure); !v.Private && ok && failed.Cause == notPublic {
 		err = web.NewProblem(http.StatusUnprocessableEntity, "private",
 			"%s is not in a public network, and this service asks no other. Started as robots serve --private, it does", u.Host)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
+	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // turnQuestion is the body of POST /v1/turns.
@@ -105,7 +106,7 @@ func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 	}
 	within, cancel := context.WithTimeout(ctx, v.Limits.Question)
 	defer cancel()
-	if _, err := v.gate.Lookup(within, u); err != nil {
+	if _, err := v.gate.Lookup(within, u); err != nil && !errors.Is(err, fetch.ErrNotPublic) { // which the decision tells
 		return nil, nil, fmt.Errorf("robots.txt was not read: %w", err)
 	}
 	for range 3 {
