@@ -156,7 +156,7 @@ func TestTheSnippetsInTheReadmeCompile(t *testing.T) {
 			source += s
 			continue
 		}
-		source += fmt.Sprintf("func snippet%d(ctx context.Context, pages []*url.URL) error {\n%s\treturn nil\n}\n\nvar _ = snippet%[1]d\n\n", i, s)
+		source += fmt.Sprintf("func snippet%d(ctx context.Context, gate *client.Transport, c *http.Client, u *url.URL, again func(*url.URL, time.Time)) error {\nif ctx.Err() == nil {\n%s\n}\nreturn nil\n}\n\nvar _ = snippet%[1]d\n\n", i, s)
 	}
 	compiled(t, "readme_test.go", source, "test", "-count=1", "-vet=all")
 }

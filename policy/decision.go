@@ -53,8 +53,6 @@ func (d Decision) String() string {
 		verdict = "allowed"
 	}
 	switch {
-	case d.Reason == ReasonAgreement:
-		verdict += fmt.Sprintf(" by line %d of an agreement: %v", d.Rule.Line, d.Rule)
 	case d.Rule.Line > 0: // also for a rule that matches nothing: it is why everything is allowed
 		verdict += fmt.Sprintf(" by line %d: %v", d.Rule.Line, d.Rule)
 	case d.Reason != 0:
@@ -105,10 +103,6 @@ const (
 	// ReasonUse: a statement in robots.txt disallows a use that was asked about, of a target that
 	// its rules allow. No Policy decides so; package client does.
 	ReasonUse
-
-	// ReasonAgreement: a rule matched that the site has agreed to in writing. It decides before those of
-	// robots.txt. No Policy decides so; package client does.
-	ReasonAgreement
 )
 
 // String describes the reason in a few words.
@@ -119,18 +113,17 @@ func (r Reason) String() string {
 	return [...]string{
 		ReasonNoRule: "no rule matches", ReasonRule: "a rule matches", ReasonUnavailable: "robots.txt is unavailable",
 		ReasonUnreachable: "robots.txt is unreachable", ReasonUse: "a use is disallowed",
-		ReasonAgreement: "an agreement decides",
 	}[r]
 }
 
 // reasonNames are the texts of the reasons. Programs may rely on them.
 var reasonNames = [...]string{
 	ReasonNoRule: "no-rule", ReasonRule: "rule", ReasonUnavailable: "unavailable", ReasonUnreachable: "unreachable",
-	ReasonUse: "use", ReasonAgreement: "agreement",
+	ReasonUse: "use",
 }
 
-// MarshalText returns "no-rule", "rule", "unavailable", "unreachable", "use" or "agreement". For the zero
-// Reason it returns an empty text.
+// MarshalText returns "no-rule", "rule", "unavailable", "unreachable" or "use". For the zero Reason it returns an
+// empty text.
 func (r Reason) MarshalText() ([]byte, error) {
 	if int(r) >= len(reasonNames) {
 		return nil, fmt.Errorf("policy: no Reason has the number %d", uint8(r))
@@ -142,7 +135,7 @@ func (r Reason) MarshalText() ([]byte, error) {
 func (r *Reason) UnmarshalText(text []byte) error {
 	i := slices.Index(reasonNames[:], string(text)) // 0 for an empty text: the zero Reason
 	if i < 0 {
-		return fmt.Errorf("policy: %q is no Reason: write no-rule, rule, unavailable, unreachable, use or agreement",
+		return fmt.Errorf("policy: %q is no Reason: write no-rule, rule, unavailable, unreachable or use",
 			printable(string(text)))
 	}
 	*r = Reason(i)

@@ -371,15 +371,15 @@ func TestReasonOfAPolicy(t *testing.T) {
 }
 
 func TestReasonsAsText(t *testing.T) {
-	for r, want := range []string{"", "no-rule", "rule", "unavailable", "unreachable", "use", "agreement"} {
+	for r, want := range []string{"", "no-rule", "rule", "unavailable", "unreachable", "use"} {
 		text, err := policy.Reason(r).MarshalText()
 		var back policy.Reason
 		if err != nil || string(text) != want || back.UnmarshalText(text) != nil || back != policy.Reason(r) {
 			t.Errorf("Reason(%d): %q, %v, and back %v; want %q", r, text, err, back, want)
 		}
 	}
-	if text, err := policy.Reason(7).MarshalText(); err == nil {
-		t.Errorf("Reason(7) is %q", text)
+	if text, err := policy.Reason(6).MarshalText(); err == nil {
+		t.Errorf("Reason(6) is %q", text)
 	}
 	var r policy.Reason
 	if err := r.UnmarshalText([]byte("no rule")); err == nil {
