@@ -192,8 +192,10 @@ func (k *Asker) verdict(text string, d policy.Dialect, p *policy.Policy, u *url.
 	v := NewVerdict(text, a)
 	rules, _ := k.rules(p, u)
 	k.Sign(&v, d, rules)
-	if o, err := fetch.OriginOf(u); err == nil && a.Overridden {
-		v.Agreement = k.Agreed.Of(o)
+	if o, err := fetch.OriginOf(u); err == nil && a.Overridden && a.Reason == policy.ReasonRule {
+		if v.Agreement = k.Agreed.Of(o); v.Agreement != nil {
+			v.Reason = ReasonAgreement
+		}
 	}
 	if v.Use != nil {
 		_, by, _ := usage.For(usage.ParseRobots(rules, k.Obeys(rules), u.RequestURI()), usage.Label(a.Use))

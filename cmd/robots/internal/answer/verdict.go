@@ -50,6 +50,9 @@ type Use struct {
 // ReasonMalformed is a reason beside those of package policy: the question could not be understood.
 const ReasonMalformed = "malformed"
 
+// ReasonAgreement is the reason of a rule that the site has agreed to, in place of its robots.txt.
+const ReasonAgreement = "agreement"
+
 // coversURL tells what a decision covers: this URL, and none that it redirects to. A client that
 // follows redirects itself has to ask for each hop, so each decision says so.
 const coversURL = "url"
