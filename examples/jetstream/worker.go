@@ -26,12 +26,13 @@ import (
 const (
 	stream, dead = "CRAWL", "DEAD"
 
-	parts    = 16               // a site belongs to one of them, and a part to one worker at a time
-	callers  = 64               // URLs under way in a worker
-	pageTime = 20 * time.Second // for a page
-	ackTime  = 3 * pageTime     // a worker that holds a URL for longer is dead
-	pinTime  = 2 * pageTime     // a worker that asks for nothing for so long has lost its parts
-	maxTries = 20               // failures and put-backs of one URL
+	parts    = 16                     // a site belongs to one of them, and a part to one worker at a time
+	callers  = 64                     // URLs under way in a worker
+	pageTime = 20 * time.Second       // for a page
+	ackTime  = 3 * pageTime           // a worker that holds a URL for longer is dead
+	pinTime  = 2 * pageTime           // a worker that asks for nothing for so long has lost its parts
+	maxTries = 20                     // failures and put-backs of one URL
+	soon     = 500 * time.Millisecond // so near, a turn is waited for
 )
 
 // worker visits pages. A site belongs to one worker at a time, so a Pacer in memory keeps its pace. Where a part gets
@@ -145,7 +146,7 @@ func (w *worker) visit(ctx context.Context, m jetstream.Msg) (what string, err e
 	if err != nil {
 		return "dead", w.bury(ctx, m, err)
 	}
-	turn, err := w.gate.Try(ctx, u)
+	turn, err := w.turn(ctx, u)
 	late, isLate := errors.AsType[*client.LateError](err)
 	refusal, isRefusal := errors.AsType[*client.DisallowedError](err)
 	switch {
@@ -169,6 +170,17 @@ func (w *worker) visit(ctx context.Context, m jetstream.Msg) (what string, err e
 		}
 	}
 	return "sent", m.DoubleAck(ctx)
+}
+
+// turn asks for the turn of u, and waits for one that comes soon.
+func (w *worker) turn(ctx context.Context, u *url.URL) (*client.Turn, error) {
+	turn, err := w.gate.Try(ctx, u)
+	if late, ok := errors.AsType[*client.LateError](err); ok && time.Until(late.At) < soon {
+		ctx, cancel := context.WithTimeout(ctx, 2*soon)
+		defer cancel()
+		return w.gate.Turn(ctx, u)
+	}
+	return turn, err
 }
 
 // again puts a URL back that has failed, or gives it up.
