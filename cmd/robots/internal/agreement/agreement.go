@@ -29,6 +29,7 @@ type Agreement struct {
 
 	site        fetch.Origin
 	rules       *policy.Policy
+	first, last int         // lines of the entry; rules behind them are ours
 	used, ended atomic.Bool // and logged
 }
 
@@ -157,6 +158,7 @@ func (r *reader) end() error {
 			return fmt.Errorf("the entry for %s above is longer than 64 KiB: make several of it", a.site)
 		}
 		a.rules = policy.Parse([]byte(strings.Repeat("\n", r.above) + r.group.String() + r.rest()))
+		a.first, a.last = r.above+1, r.line
 		r.all.sites[a.site] = append(r.all.sites[a.site], a)
 	}
 	r.group.Reset()
@@ -186,6 +188,14 @@ func (all *Agreements) Of(o fetch.Origin) *Agreement {
 		a.log(&a.ended, slog.LevelWarn, "an agreement has ended")
 	}
 	return nil
+}
+
+// Line is where a rule of the agreement stands in the file; what the entry leaves out stands where it begins.
+func (a *Agreement) Line(rule int) int {
+	if rule > a.last {
+		return a.first
+	}
+	return rule
 }
 
 // Override is for client.Transport.Override.

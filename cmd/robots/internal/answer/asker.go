@@ -194,7 +194,7 @@ func (k *Asker) verdict(text string, d policy.Dialect, p *policy.Policy, u *url.
 	k.Sign(&v, d, rules)
 	if o, err := fetch.OriginOf(u); err == nil && a.Overridden && a.Reason == policy.ReasonRule {
 		if v.Agreement = k.Agreed.Of(o); v.Agreement != nil {
-			v.Reason = ReasonAgreement
+			v.Reason, v.Line = ReasonAgreement, v.Agreement.Line(v.Line)
 		}
 	}
 	if v.Use != nil {
