@@ -86,7 +86,8 @@ type Cache struct {
 	Store Store
 
 	// StoreTimeout bounds one call of the Store that a caller waits for. A call that takes longer is a failure of the
-	// Store, and robots.txt is fetched. If zero, 2 seconds: a machine that is busy must not make a crawler ask a site twice. If negative, there is none.
+	// Store, and robots.txt is fetched. If zero, 2 seconds, so that a busy machine asks no site twice. If negative, there
+	// is none.
 	StoreTimeout time.Duration
 
 	// Logger is told when a Store fails and when it works again. Stats counts the failures. If nil, slog.Default.

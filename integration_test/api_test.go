@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the testdata/api.txt of each pack
 // public are the packages that programs may import.
 var public = []string{
 	"cache", "cache/cachetest", "cache/dirstore", "cache/redisstore", "client", "client/sign", "client/turns",
-	"client/turns/redisturns", "client/turns/turnstest", "fetch", "policy", "policy/lint", "policy/page", "policy/usage",
+	"client/turns/redisturns", "client/turns/turnstest", "fetch", "fetch/ftp", "policy", "policy/lint", "policy/page", "policy/usage",
 }
 
 // What a package exports stands in testdata/api.txt beside it. A change needs the file written anew, with -update, and

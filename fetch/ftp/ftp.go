@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -38,7 +39,7 @@ type Transport struct {
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// Timeout bounds the making of each connection, and the wait for each reply, but not how long a file may
-	// come. If zero, 10 seconds.
+	// come. If zero, 10 seconds. If negative, there is none.
 	Timeout time.Duration
 }
 
@@ -58,6 +59,9 @@ func (t *Transport) RoundTrip(req *http.Request) (res *http.Response, err error)
 		return nil, err
 	}
 	s := &session{ctx: req.Context(), dialer: t.DialContext, timeout: cmp.Or(t.Timeout, defaultTimeout), ended: make(chan struct{})}
+	if s.timeout < 0 {
+		s.timeout = math.MaxInt64
+	}
 	if s.dialer == nil {
 		s.dialer = new(net.Dialer).DialContext
 	}

@@ -96,6 +96,24 @@ func TestFTPTimeouts(t *testing.T) {
 	}
 }
 
+// Without a Timeout of the Transport a server is waited for as long as the caller likes.
+func TestFTPWithoutATimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "ftp://a.test/robots.txt", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent := ftpInMemory("192.0.2.1:21", "192.0.2.1:2000", map[string]string{"USER": silence})
+		start := time.Now()
+		_, err = (&ftp.Transport{DialContext: silent, Timeout: -1}).RoundTrip(req)
+		if took := time.Since(start); err == nil || took != time.Hour {
+			t.Errorf("got %v after %v, want an error after an hour", err, took)
+		}
+	})
+}
+
 // No reply is due while the file comes, however slowly.
 func TestFTPAFileMayComeSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -58,7 +58,7 @@ func benchmarkStore(b *testing.B, store cache.Store) {
 	open := &noting{Store: store, keys: map[string]string{}}
 	first := &cache.Cache{Store: open}
 	for _, o := range origins {
-		if _, err := first.Get(ctx, o, &cache.Source{Load: load}); err != nil {
+		if _, _, err := first.Get(ctx, o, &cache.Source{Load: load}); err != nil {
 			b.Fatal(err)
 		}
 	}
