@@ -35,7 +35,7 @@ func TestTheSchemaHasTheFieldsOfTheStructs(t *testing.T) {
 		}
 		reasons = append(reasons, string(text))
 	}
-	reasons = append(reasons, ReasonMalformed)
+	reasons = append(reasons, ReasonAgreement, ReasonMalformed)
 	if got, want := fmt.Sprint(s.Defs["decision"].Properties["reason"].Enum), fmt.Sprint(reasons); got != want {
 		t.Errorf("the schema has the reasons %s, want %s", got, want)
 	}
