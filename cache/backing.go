@@ -137,8 +137,7 @@ func (p *part) call(ctx context.Context, limit time.Duration, f func(context.Con
 	return p.do(ctx, limit, f)
 }
 
-// enter waits for a place: for limit, and while no call fails for as long as for a lock of another process. What is merely
-// busy must not make a crawler ask a site twice.
+// enter waits for a place: for limit, and while no call fails up to lockWait. To be busy is no failure.
 func (p *part) enter(ctx context.Context, limit time.Duration) bool {
 	for waited := time.Duration(0); waited < max(limit, lockWait); waited += limit {
 		select {

@@ -4,11 +4,9 @@
 // one is fetched. One fetch runs per origin, however many callers wait. It belongs to none of them: a caller that gives
 // up fails no other. While an origin is unreachable, its last good copy goes on to hold (see [Outage]), and the origin
 // is asked again after 30 seconds, then less and less often. The same holds after an answer whose status is of the
-// moment (see [Cache]).
-// Results in use are fetched again behind their callers, each a little earlier or later, before they expire.
+// moment (see [Cache]). Results in use are fetched again behind their callers before they expire.
 //
-// What is kept is kept for an origin and its reader (see Source.Reader): no crawler is answered with what another one
-// was told. Two crawlers over one Cache read each file once each.
+// What is kept is kept for an origin and its reader (see Source.Reader): two crawlers read each file once each.
 //
 // Behind the memory there can be a Store, for a restart that starts warm or for several processes. "There is no copy"
 // and "it is not known whether there is one" are two things: after a Store that failed, was late or gave a damaged
@@ -17,11 +15,9 @@
 // the Store as a mark, once it takes values again or at Close. A Store that fails is bypassed until it recovers.
 //
 // Processes that share a Store with locks, such as that of package redisstore, fetch each robots.txt once for all of
-// them. While another process fetches, a miss may wait up to 15 seconds for its result. A program that can write the
-// Store can write rules.
+// them. While another process fetches, a miss may wait up to 15 seconds for its result.
 //
-// This package knows no product tokens and matches no rules: what goes in and comes out is a fetch.Result, without its
-// file unless the Cache has KeepBody. A Cache is safe for concurrent use.
+// What goes in and comes out is a fetch.Result, without its file unless the Cache has KeepBody.
 package cache
 
 import (
@@ -259,11 +255,9 @@ func (c *Cache) Close() error {
 // end and for what is being written, and writes the marks that the Store is owed. If the Store then has all of them and
 // is an io.Closer, Shutdown closes it. It waits no longer than ctx for all but that and another Shutdown.
 //
-// The error says what is left: a Load that still runs, or marks that the Store did not take. Shutdown may then be
-// called again, and goes on with what is left. If it returns nil, no call of a Load or of the Store is under way.
-//
-// A Cache without a Store need not be closed. If several Caches share a Store, only the last of them may close it: hide
-// its Close method from the others, as in struct{ cache.Store; cache.Locker }{store, store}.
+// The error says what is left: a Load that still runs, or marks that the Store did not take. Shutdown may then be called
+// again. If it returns nil, no call of a Load or of the Store is under way. If several Caches share a Store, only the last
+// of them may close it: hide its Close from the others, as in struct{ cache.Store; cache.Locker }{store, store}.
 func (c *Cache) Shutdown(ctx context.Context) error {
 	c.once.Do(c.init)
 	c.closing <- struct{}{}

@@ -9,20 +9,14 @@ import (
 // Store is an optional second level behind the memory of a Cache: for a restart that starts warm, or for several
 // processes that share what they know. Package cachetest tests an implementation.
 //
-// It holds opaque bytes, at most MaxValue of them. A key is the version of the value, the origin (its String) and
-// Source.Reader, with spaces between them. So processes of two versions can share a Store. A key has up to some
-// 640 bytes, and two may differ in one byte only: a Store of files should name them by a hash of the whole key. A Cache
-// verifies what it reads: a value that was damaged, cut, or written under another key does no harm. But a program that
-// can write a Store can write rules.
+// It holds opaque bytes, at most MaxValue of them: status, header and file of an answer, for Caches of all dialects. A
+// key is the version of the value, the origin and Source.Reader, with spaces between them. It has up to some 640 bytes,
+// and two may differ in one byte: a Store of files should name them by a hash. A Cache verifies what it reads: a value
+// that was damaged, cut, or written under another key does no harm. But a program that can write a Store can write rules.
 //
-// Methods must be safe for concurrent use and end when ctx does. A Cache waits for Get no longer than its StoreTimeout.
-// Put is called behind the callers, with 5 seconds for each value and at most 64 at a time. Reads, writes and locks are
-// counted apart: after five failures in a row of one kind, a Cache makes no call of that kind for five seconds.
-//
-// A Store that is an io.Closer is closed with its Cache, see [Cache.Close].
-//
-// A value holds what the origin said: status, header and file. What that means is decided by the Source.Dialect of its
-// reader, so Caches of all dialects can share a Store.
+// Methods must be safe for concurrent use and end when ctx does. At most 64 calls of a kind (Get, Lock, Put) are under
+// way at a time, a Put for 5 seconds at most. After five failures in a row, a Cache makes none of that kind for five
+// seconds. A Store that is an io.Closer is closed with its Cache, see [Cache.Close].
 type Store interface {
 	// Get returns what was last put under the key, or an error that wraps ErrMiss if there is nothing. The caller must
 	// not modify the bytes.
