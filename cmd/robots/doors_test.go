@@ -160,7 +160,8 @@ func doorsForPeople(t *testing.T, v *serving, proxy *relay, to, agent string, ur
 			t.Errorf("%s of %s through the proxy: %s, want %s", agent, u, res.Status, want[i])
 		}
 	}
-	_, doc := v.page("GET", "?"+url.Values{"site": {urls[0]}, "agent": {agent}, "urls": {strings.Join(urls[1:], "\n")}}.Encode(), "")
+	u, _ := url.Parse(urls[0])
+	_, doc := v.page("GET", "?"+url.Values{"site": {u.Scheme + "://" + u.Host}, "agent": {agent}, "urls": {strings.Join(urls, "\n")}}.Encode(), "")
 	var page []string
 	for _, mark := range doc.all("tr", "mine")[0].all("td", "") {
 		page = append(page, attr(mark.Node, "class"))

@@ -145,6 +145,14 @@ func (k *Asker) SetDialect(name string) (err error) {
 	return nil
 }
 
+// SaidDialect is the dialect that SetDialect took; empty: it follows from the crawler.
+func (k *Asker) SaidDialect() string {
+	if k.by != ByFlag {
+		return ""
+	}
+	return DialectName(k.Dialect)
+}
+
 // FallsBack reports whether Obeys depends on the policy.
 func (k *Asker) FallsBack() bool { return len(k.also) > 0 }
 

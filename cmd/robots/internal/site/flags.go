@@ -115,7 +115,7 @@ func dialectVar(cmd *cobra.Command, k *answer.Asker, all bool) {
 		}
 		return k.SetDialect(name)
 	}
-	cmd.Flags().Var(shell.Value{Text: func() string { return answer.DialectName(k.Dialect) }, Read: set}, "as", usage)
+	cmd.Flags().Var(shell.Value{Text: k.SaidDialect, Read: set}, "as", usage)
 	cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
