@@ -176,7 +176,10 @@ func hasDots(target string) bool {
 	}
 	path = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/").Replace(path)
 	for s := range strings.SplitSeq(path, "/") {
-		if name, _, _ := strings.Cut(s, ";"); name == "." || name == ".." {
+		if i := strings.IndexAny(s, ";?"); i >= 0 {
+			s = s[:i]
+		}
+		if s == "." || s == ".." {
 			return true
 		}
 	}
