@@ -56,8 +56,8 @@ func (q corpusQuery) askable() (u *url.URL, why string) {
 		return nil, "sent in another spelling"
 	case strings.Contains(u.RawQuery, " "):
 		return nil, "a space in the query"
-	case strings.Contains(u.Path, "/.."), strings.Contains(u.Path, "/./"):
-		return nil, "dot segments are decided in both forms"
+	case hasDots(target):
+		return nil, "a dot segment is refused"
 	case target == "/robots.txt":
 		return nil, "robots.txt is implicitly allowed (RFC 9309 §2.2.2)"
 	case len(q.Agents) != 1:
