@@ -99,8 +99,8 @@ func TestServeTurnsNeedTheirStore(t *testing.T) {
 		t.Errorf("a turn at a site that is not known: %s %s", res.Status, got)
 	}
 	_, scrape := v.do("GET", "/metrics", "")
-	if !strings.Contains(scrape, `robots_store_failures_total{op="take"} `) ||
-		strings.Contains(scrape, `robots_store_failures_total{op="take"} 0`) {
+	if !strings.Contains(scrape, `robots_store_failures_total{op="reserve"} `) ||
+		strings.Contains(scrape, `robots_store_failures_total{op="reserve"} 0`) {
 		t.Errorf("no failure is counted:\n%s", scrape)
 	}
 }

@@ -95,19 +95,22 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request, _ url.Values) err
 // time. The turn itself decides again, when it comes: if it refuses then what was allowed before, the answer
 // has to say so, with its reason, so all begins anew, three times at most.
 func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) (*turnAnswer, *client.Turn, error) {
-	u, _, err := siteOf("url", q.URL)
+	u, o, err := siteOf("url", q.URL)
 	if err != nil {
 		return nil, nil, err
 	}
 	// The robots.txt is read at the pace of the site: what a question has read is no visit that a
 	// turn would keep its distance to.
-	if v.away(ctx) { // to read it takes a turn, too
-		return nil, nil, web.Unavailable("the server of turns is away")
-	}
-	within, cancel := context.WithTimeout(ctx, v.Limits.Question)
-	defer cancel()
-	if _, err := v.gate.Lookup(within, u); err != nil && !errors.Is(err, fetch.ErrNotPublic) { // which the decision tells
-		return nil, nil, fmt.Errorf("robots.txt was not read: %w", err)
+	if _, _, err := v.gate.Cache.Get(ctx, o, v.known(v.gate.Fetcher.Dialect)); err != nil {
+		if v.away(ctx) { // to read it takes a turn, too
+			return nil, nil, web.Unavailable("the server of turns is away")
+		}
+		within, cancel := context.WithTimeout(ctx, v.Limits.Question)
+		defer cancel()
+		_, err := v.gate.Lookup(within, u)
+		if err != nil && !errors.Is(err, fetch.ErrNotPublic) { // which the decision tells
+			return nil, nil, fmt.Errorf("robots.txt was not read: %w", err)
+		}
 	}
 	for range 3 {
 		about, err := v.about(ctx, q.URL, q.Agent, "")
