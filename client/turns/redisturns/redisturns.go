@@ -127,14 +127,14 @@ func (s *Store) ready(ctx context.Context) error {
 	deadlines := true // as far as can be seen
 	switch c := s.Client.(type) {
 	case nil:
-		return errors.New("Store has no Client; set that of redisstore.Open")
+		return errors.New("the Store has no Client; set that of redisstore.Open")
 	case *redis.Client:
 		deadlines = c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:
 		deadlines = c.Options().ContextTimeoutEnabled
 	}
 	if !deadlines {
-		return errors.New("Client was made without ContextTimeoutEnabled; set it in its options")
+		return errors.New("the Client was made without ContextTimeoutEnabled; set it in its options")
 	}
 	return ctx.Err()
 }
