@@ -45,9 +45,9 @@ func TestServeAndProxyKeepAgreements(t *testing.T) {
 		{"http://site.example/private/open", true, `"reason":"agreement","line":5,`, ""},
 		{"http://down.example/private/open", true, `"reason":"agreement","line":11,`, ""},
 		{"http://site.example/promised", false, `"reason":"agreement","line":6,`, "line 6 of the agreements, until 2199-04-01T00:00:00Z: Disallow: /promised (ticket 4711)"},
-		{"http://site.example/private", false, `"reason":"rule","line":2,`, "line 2: Disallow: /private"},
+		{"http://site.example/private", false, `"reason":"agreement","line":1,`, "line 1 of the agreements, until 2199-04-01T00:00:00Z: Disallow: / (ticket 4711)"},
 		{"http://other.example/private/open", false, `"reason":"rule","line":2,`, "line 2: Disallow: /private"},
-		{"http://down.example/", false, `"reason":"unreachable",`, "robots.txt is unreachable"},
+		{"http://down.example/", false, `"reason":"agreement","line":7,`, "line 7 of the agreements"},
 	} {
 		answers := map[string]string{}
 		_, answers["decide"] = v.do("GET", "/v1/decide?url="+row.url, "")

@@ -192,16 +192,23 @@ func (k *Asker) verdict(text string, d policy.Dialect, p *policy.Policy, u *url.
 	v := NewVerdict(text, a)
 	rules, _ := k.rules(p, u)
 	k.Sign(&v, d, rules)
-	if o, err := fetch.OriginOf(u); err == nil && a.Overridden && a.Reason == policy.ReasonRule {
-		if v.Agreement = k.Agreed.Of(o); v.Agreement != nil {
-			v.Reason, v.Line = ReasonAgreement, v.Agreement.Line(v.Line)
-		}
-	}
+	v.Name(k.Agreed, u, a)
 	if v.Use != nil {
 		_, by, _ := usage.For(usage.ParseRobots(rules, k.Obeys(rules), u.RequestURI()), usage.Label(a.Use))
 		v.Use.By = Statement{by}
 	}
 	return v
+}
+
+// Name has v, which is a about u, name the agreement that decided, if one did.
+func (v *Verdict) Name(agreed *agreement.Agreements, u *url.URL, a client.Answer) {
+	o, err := fetch.OriginOf(u)
+	if err != nil || !a.Overridden || a.Reason != policy.ReasonRule {
+		return
+	}
+	if v.Agreement = agreed.Of(o); v.Agreement != nil {
+		v.Reason, v.Line = ReasonAgreement, v.Agreement.Line(v.Line)
+	}
 }
 
 // Verdict is a about l, for an output that says more than the line.

@@ -52,7 +52,8 @@ func (s *Server) Obey(g *site.Gate, o Obeying, own netip.AddrPort) {
 		old.TLSClientConfig.NextProtos = nil // those of base
 	}
 	g.Base = sender{base, old}
-	s.Gate, s.Explain = &judge{Obeying: o, gate: g}, explain
+	s.Gate = &judge{Obeying: o, gate: g}
+	s.Explain = func(err error) Refusal { return explain(err, g.Agreed) }
 }
 
 // judge sends requests through the gate that reads robots.txt as the crawler does which they are judged for.

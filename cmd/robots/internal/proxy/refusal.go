@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/agreement"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -148,12 +149,12 @@ var (
 
 // explain makes the answer to a request that was refused, or failed. The order counts: a refusal by the gate
 // can be ErrNotPublic as well.
-func explain(err error) Refusal {
+func explain(err error, agreed *agreement.Agreements) Refusal {
 	if e, ok := errors.AsType[*client.DisallowedError](err); ok {
-		return refused(e.URL, e.Answer)
+		return refused(e.URL, e.Answer, agreed)
 	}
 	if e, ok := errors.AsType[*client.UseError](err); ok {
-		return refused(e.URL, e.Answer)
+		return refused(e.URL, e.Answer, agreed)
 	}
 	if p, ok := errors.AsType[*web.Problem](err); ok {
 		return Refusal{Problem: p}
@@ -180,11 +181,12 @@ func notReached(err error) Refusal {
 
 // refused is the answer to what the gate refuses. A certificate that is not accepted makes robots.txt
 // unreachable, but is told as what it is: no rule is to blame.
-func refused(u *url.URL, a client.Answer) Refusal {
+func refused(u *url.URL, a client.Answer, agreed *agreement.Agreements) Refusal {
 	if a.Reason == policy.ReasonUnreachable && causeOf(a.Unreachable) == badCertificate {
 		return notReached(a.Unreachable)
 	}
 	v := answer.NewVerdict(u.Redacted(), a)
+	v.Name(agreed, u, a)
 	if o, err := fetch.OriginOf(u); err == nil && a.Unreachable != nil {
 		v.Error, v.Robots = a.Unreachable.Error(), &answer.Answer{URL: o.RobotsURL().String()}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/agreement"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -39,6 +40,7 @@ type Gate struct {
 	dir     bool                                 // is what --cache names
 	Turns   *redisturns.Store                    // nil: there is none
 	Answers *lru.Cache[AnswerOf, *answer.Answer] // nil: none is asked for again
+	Agreed  *agreement.Agreements                // --agreements
 	leads   leads                                // --connect-to
 }
 
@@ -97,7 +99,7 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 	return &Gate{Transport: &client.Transport{
 		// Sign is set twice: the Fetcher's is for robots.txt, the Transport's for pages.
 		Base: base, Token: n.Agent, Fetcher: f, Cache: c, Sign: f.Sign, Override: n.Agreed.Override,
-	}, dir: dir, leads: all}, nil
+	}, dir: dir, Agreed: n.Agreed, leads: all}, nil
 }
 
 // Find returns what is known of o's robots.txt and until when it holds, fetching it where it must, and counts in Fetches
