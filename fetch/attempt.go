@@ -26,11 +26,15 @@ func (r *resolution) ask(h hop) (response, error) {
 		if try >= r.retries(a) || r.attempts >= maxAttempts || !r.pause(pause) {
 			return a, nil
 		}
+		ours := r.crowded // of the two, what the site did counts
+		r.crowded = false
 		again, err := r.attempt(h, time.Now().Add(r.rest()))
-		if _, none := errors.AsType[NoTurn](err); none {
-			return a, nil // the origin is asked again, later
-		}
-		if err != nil {
+		_, none := errors.AsType[NoTurn](err)
+		switch {
+		case none, r.crowded && !ours: // the origin is asked again, later
+			r.crowded = ours
+			return a, nil
+		case err != nil:
 			return response{}, err
 		}
 		a = again
