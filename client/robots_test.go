@@ -107,7 +107,7 @@ func TestPacerRedirectsOfRobotsKeepThePaceOfTheirSite(t *testing.T) {
 		for _, at := range web.at {
 			all += len(at)
 		}
-		if all > 2_000 {
+		if all > 3_000 { // 850 to 2,100 by chance; 3,800 if all came back at once
 			t.Errorf("%d requests were made in all", all)
 		}
 	})

@@ -26,15 +26,12 @@ func (r *resolution) ask(h hop) (response, error) {
 		if try >= r.retries(a) || r.attempts >= maxAttempts || !r.pause(pause) {
 			return a, nil
 		}
-		ours := r.crowded // of the two, what the site did counts
-		r.crowded = false
+		ours := r.crowded
 		again, err := r.attempt(h, time.Now().Add(r.rest()))
-		_, none := errors.AsType[NoTurn](err)
-		switch {
-		case none, r.crowded && !ours: // the origin is asked again, later
-			r.crowded = ours
-			return a, nil
-		case err != nil:
+		if _, none := errors.AsType[NoTurn](err); none || r.crowded && !ours {
+			r.crowded = ours // of the two tries, what the site did counts
+			return a, nil    // it is asked again, later
+		} else if err != nil {
 			return response{}, err
 		}
 		a = again

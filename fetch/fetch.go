@@ -195,14 +195,13 @@ func room(most, one int64) *semaphore.Weighted {
 	return semaphore.NewWeighted(max(most, one))
 }
 
-// ErrBusy is wrapped by the error of a Fetch that waited too long: in line (MaxFetches; the error then wraps that of
-// the context, too), or for memory (MaxMemory). That says nothing about the origin.
+// ErrBusy is wrapped by the error of a Fetch that waited too long for a place (MaxFetches) or for memory (MaxMemory).
 var ErrBusy = errors.New("fetch: too busy")
 
 const errCrowded = harden.Final("other long files take all the memory")
 
-// NoTurn is the error of what Fetcher.Through returns when it sends nothing, because there is no turn in time. It ends
-// the Fetch, which returns Err. If it is a retry that gets no turn, the answer before it stands.
+// NoTurn is the error of what Fetcher.Through returns when there is no turn in time. It ends the Fetch, which returns Err;
+// of a retry, the answer before it stands.
 type NoTurn struct{ Err error }
 
 // Error returns what Err does.

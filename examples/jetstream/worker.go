@@ -20,6 +20,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/dirstore"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -56,7 +57,7 @@ func newWorker(js jetstream.JetStream, out io.Writer, s settings) (*worker, erro
 	if err != nil {
 		return nil, err
 	}
-	base := http.DefaultTransport.(*http.Transport).Clone()
+	base := fetch.PublicOnly(http.DefaultTransport.(*http.Transport)) // links are of strangers
 	if s.connectTo != "" {
 		base.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, s.connectTo)

@@ -29,17 +29,14 @@ import (
 // value is ready. It is safe for concurrent use.
 //
 // It answers 200 with the file, and 404 if RETR is refused with 500 to 504 or 550 to 553. Anything else is an error, a
-// refused login too: full servers refuse it as well. An error with a reply wraps a *textproto.Error with its code. The
-// end of a body without error means that the server has said that the file is whole.
-//
-// The data connection is passive (EPSV, else PASV). It goes to the address of the control connection, whatever the
-// server names, and to no port below 1024. Proxies are not used.
+// refused login too: full servers refuse it as well. An error with a reply wraps a *textproto.Error with its code. A body
+// that ends without error is whole. The data connection is passive (EPSV, else PASV), goes to the address of the control
+// connection, whatever the server names, and to no port below 1024. Proxies are not used.
 type Transport struct {
 	// DialContext makes both connections. If nil, a net.Dialer does.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Timeout bounds the making of each connection, and the wait for each reply, but not how long a file may
-	// come. If zero, 10 seconds. If negative, there is none.
+	// Timeout bounds each connection's making and each wait for a reply. If zero, 10 seconds. If negative, there is none.
 	Timeout time.Duration
 }
 
