@@ -28,7 +28,7 @@ const (
 // flight is one fetch under way, for all who wait for it.
 type flight struct {
 	began  time.Time
-	behind bool   // nobody waited for it then
+	behind bool   // no caller waited when it began
 	unlock func() // gives the Store's lock back; nil: there is none
 }
 
@@ -77,7 +77,7 @@ func (c *Cache) land(k key, f *flight) {
 		c.renewals--
 	}
 	if f.unlock != nil {
-		c.running.Go(f.unlock) // nobody waits for that
+		c.running.Go(f.unlock) // in the background
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// A Source without Load asks nobody, and waits for nobody who does.
+// A Source without Load starts no fetch, and waits for none.
 func TestASourceWithoutLoadLooksInMemoryAlone(t *testing.T) {
 	var o fetch.Origin
 	if err := o.UnmarshalText([]byte("http://a.example")); err != nil {

@@ -32,7 +32,7 @@ type debts struct {
 
 type debt struct {
 	mark
-	paying bool // somebody writes it, or the rules themselves, just now
+	paying bool // a write of it, or of the rules themselves, is under way
 }
 
 // owe notes what stands for the rules of a key until they are written; the zero mark: it has none any more.

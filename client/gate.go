@@ -19,7 +19,7 @@ import (
 // gate is a Transport with its zero values resolved.
 type gate struct {
 	base       http.RoundTripper
-	agent      []string // Transport.UserAgent as it stands in a header, without room to append; nil: none
+	agent      []string // Transport.UserAgent as a header value, with no spare capacity; nil if there is none
 	agentToken string   // the product token in agent, or in what net/http sends without
 	token      string   // Transport.Token
 	uses       []string // Transport.Uses
@@ -28,7 +28,7 @@ type gate struct {
 	ownCache   bool // no other Transport has it
 	fetcher    *fetch.Fetcher
 	source     cache.Source // reads through load
-	memory     cache.Source // asks nobody
+	memory     cache.Source // looks in memory alone
 	keeper     *pace.Keeper // of Transport.Pacer; nil: it keeps no pace
 	sign       func(*http.Request) error
 	trace      Trace

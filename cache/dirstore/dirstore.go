@@ -105,7 +105,7 @@ func (s *Store) Put(ctx context.Context, key string, data []byte, ttl time.Durat
 	return nil
 }
 
-// write writes a file beside the one of that name, and then puts it in its place: nobody reads half of it.
+// write writes a temporary file and renames it, so that no reader sees half a file.
 func write(path string, text []byte, end time.Time) error {
 	folder := filepath.Dir(path)
 	file, err := os.CreateTemp(folder, "*"+suffix)

@@ -190,7 +190,7 @@ func TestAnOutageIsNotOnStandardError(t *testing.T) {
 	}
 	os.Stderr = write
 	slog.SetDefault(slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	s, err := redisstore.Open("redis://127.0.0.1:1/0") // where nobody listens
+	s, err := redisstore.Open("redis://127.0.0.1:1/0") // a closed port
 	if err != nil {
 		t.Fatal(err)
 	}
