@@ -40,7 +40,7 @@ func draw(r *rand.Rand, delay time.Duration, n int) []scripted {
 		upTo := func(d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) + 1 }
 		s.arrives = upTo(time.Duration(n) * time.Second)
 		s.patience = upTo(time.Minute)
-		s.header = upTo([...]time.Duration{100 * time.Millisecond, delay + 1, 8 * time.Second}[r.IntN(3)])
+		s.header = upTo([...]time.Duration{100 * time.Millisecond, max(delay, time.Second), 8 * time.Second}[r.IntN(3)])
 		s.body = upTo([...]time.Duration{time.Millisecond, 3 * time.Second}[r.IntN(2)])
 		s.robots = r.IntN(4) == 0
 		if r.IntN(10) == 0 {
