@@ -63,9 +63,9 @@ func readFile(res *http.Response, more func() error) (body []byte, err error) {
 // stranger that chooses the length, and how long it takes.
 const usualFile = 16 << 10
 
-// readAll is io.ReadAll for at most MaxBytes and one byte, of which n are announced.
-func readAll(r io.Reader, n int64, more func() error) ([]byte, error) {
-	body := make([]byte, 0, min(max(n+1, bytes.MinRead), usualFile))
+// readAll is io.ReadAll for at most MaxBytes and one byte, of which length are announced.
+func readAll(r io.Reader, length int64, more func() error) ([]byte, error) {
+	body := make([]byte, 0, min(max(length+1, bytes.MinRead), usualFile))
 	for {
 		if len(body) == cap(body) {
 			size := min(2*cap(body), usualFile)
@@ -73,7 +73,9 @@ func readAll(r io.Reader, n int64, more func() error) ([]byte, error) {
 				if err := more(); err != nil {
 					return nil, err
 				}
-				size = fileShare
+			}
+			if len(body) >= usualFile {
+				size = int(min(max(length+1, 2*int64(cap(body))), fileShare))
 			}
 			body = append(make([]byte, 0, size), body...)
 		}
@@ -84,9 +86,6 @@ func readAll(r io.Reader, n int64, more func() error) ([]byte, error) {
 		}
 		if err == io.EOF {
 			err = nil
-		}
-		if len(body) > usualFile && len(body) <= MaxBytes/2 {
-			body = bytes.Clone(body)
 		}
 		return body, err
 	}

@@ -47,14 +47,20 @@ func wallOf(body []byte) string {
 	if page {
 		wall = "a page and no file of rules"
 	}
-	binary := bytes.ContainsFunc(body, func(c rune) bool { return c < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1a", c) })
+	commented := false
 	for line := range bytes.FieldsFuncSeq(body, func(c rune) bool { return c == '\r' || c == '\n' }) {
 		line = bytes.TrimSpace(line)
 		name, _, record := bytes.Cut(line, []byte(":"))
-		rule, known := fieldOf(string(bytes.TrimSpace(name[:min(len(name), 65)])))
-		if record && (rule || known && !page) || bytes.HasPrefix(line, []byte("#")) && !binary && !page {
-			return ""
+		if record {
+			rule, known := fieldOf(string(bytes.TrimSpace(name[:min(len(name), 65)])))
+			if rule || known && !page {
+				return ""
+			}
 		}
+		commented = commented || bytes.HasPrefix(line, []byte("#"))
+	}
+	if commented && !page && !bytes.ContainsFunc(body, func(c rune) bool { return c < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1a", c) }) {
+		return ""
 	}
 	return wall
 }
