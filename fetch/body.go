@@ -63,32 +63,25 @@ func readFile(res *http.Response, more func() error) (body []byte, err error) {
 // stranger that chooses the length, and how long it takes.
 const usualFile = 16 << 10
 
-// readAll is io.ReadAll for at most MaxBytes and one byte, of which length are announced.
-func readAll(r io.Reader, length int64, more func() error) ([]byte, error) {
-	body := make([]byte, 0, min(max(length+1, bytes.MinRead), usualFile))
-	for {
+// readAll is io.ReadAll for at most MaxBytes and one byte, of which n are announced.
+func readAll(r io.Reader, n int64, more func() error) (body []byte, err error) {
+	body = make([]byte, 0, min(max(n+1, bytes.MinRead), usualFile))
+	for read, limit := 0, usualFile; err == nil && len(body) < fileShare; body = body[:len(body)+read] {
+		if len(body) == usualFile && limit == usualFile {
+			if err := more(); err != nil {
+				return nil, err
+			}
+			limit = fileShare
+		}
 		if len(body) == cap(body) {
-			size := min(2*cap(body), usualFile)
-			if len(body) == usualFile {
-				if err := more(); err != nil {
-					return nil, err
-				}
-			}
-			if len(body) >= usualFile {
-				size = int(min(max(length+1, 2*int64(cap(body))), fileShare))
-			}
-			body = append(make([]byte, 0, size), body...)
+			body = append(make([]byte, 0, min(2*len(body), limit)), body...)
 		}
-		n, err := r.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		if err == nil && len(body) < fileShare {
-			continue
-		}
-		if err == io.EOF {
-			err = nil
-		}
-		return body, err
+		read, err = r.Read(body[len(body):cap(body)])
 	}
+	if err == io.EOF {
+		err = nil
+	}
+	return body, err
 }
 
 const errPart = harden.Final("status 206 with a part of the file, which was not asked for")

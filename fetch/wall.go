@@ -43,30 +43,30 @@ func wallOf(body []byte) string {
 	if len(body) == 0 {
 		return ""
 	}
-	page, wall := body[0] == '<', "no line of a robots.txt"
-	if page {
-		wall = "a page and no file of rules"
-	}
-	commented := false
+	page, commented := body[0] == '<', false
 	for line := range bytes.FieldsFuncSeq(body, func(c rune) bool { return c == '\r' || c == '\n' }) {
 		line = bytes.TrimSpace(line)
-		name, _, record := bytes.Cut(line, []byte(":"))
-		if record {
-			rule, known := fieldOf(string(bytes.TrimSpace(name[:min(len(name), 65)])))
-			if rule || known && !page {
-				return ""
-			}
+		if rule, known := fieldOf(line); rule || known && !page {
+			return ""
 		}
 		commented = commented || bytes.HasPrefix(line, []byte("#"))
 	}
-	if commented && !page && !bytes.ContainsFunc(body, func(c rune) bool { return c < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1a", c) }) {
+	switch {
+	case page:
+		return "a page and no file of rules"
+	case commented && !bytes.ContainsFunc(body, func(c rune) bool { return c < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1a", c) }):
 		return ""
 	}
-	return wall
+	return "no line of a robots.txt"
 }
 
-// fieldOf reports whether name is a field of rules, and whether it is any of robots.txt, as it is written or often misspelt.
-func fieldOf(name string) (rule, known bool) {
+// fieldOf reports whether line is a rule, and whether it is any record of robots.txt, as it is written or often misspelt.
+func fieldOf(line []byte) (rule, known bool) {
+	field, _, record := bytes.Cut(line, []byte(":"))
+	if !record {
+		return false, false
+	}
+	name := string(bytes.TrimSpace(field[:min(len(field), 65)]))
 	is, _ := policy.Record{Field: name}.Known()
 	name = strings.ToLower(separators.Replace(name))
 	rule = slices.Contains([]string{"allow", "disallow", "dissallow", "dissalow", "disalow", "diasllow"}, name)
