@@ -20,7 +20,7 @@ type line struct {
 	last     time.Time // the latest start or end of a request
 	header   time.Time // the latest answer
 	underway int       // places that are taken
-	silent   int       // of them, requests that were handed on and have no answer
+	silent   int       // of them, requests that are handed on and have no answer
 
 	resume       time.Time // no start before: the site asked for a pause, or suffers
 	strain       int       // failures, less the good answers since
@@ -164,6 +164,9 @@ func (l *line) start(w *waiter, now time.Time) *Place {
 	p.began, p.until = now, l.reserved.until
 	l.last = now
 	l.reserved = reservation{}
+	if !w.try && !w.Kept { // it is sent at once, and the next in line may look before its Start
+		p.hush()
+	}
 	return p
 }
 

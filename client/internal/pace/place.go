@@ -12,7 +12,7 @@ type Place struct {
 	robots bool
 	began  time.Time // its turn or, later, its Start
 	until  time.Time // of the reservation: a start after that needs another; zero: no Turns
-	silent bool      // it was handed on, and has no answer
+	silent bool      // it is handed on, and has no answer
 	ended  bool
 }
 
@@ -36,10 +36,7 @@ func (p *Place) Start() {
 	}
 	p.began = time.Now()
 	l.last = later(l.last, p.began)
-	if !p.silent {
-		p.silent = true
-		l.silent++
-	}
+	p.hush()
 }
 
 // Answered says that the header of the answer came, or with status zero that none will. A 429 or a 5xx, or no answer,
@@ -115,6 +112,14 @@ func (p *Place) End() {
 	l.last = later(l.last, time.Now())
 	l.underway--
 	l.wakeFirst()
+}
+
+// hush notes that a robots.txt has to wait for the header of p.
+func (p *Place) hush() {
+	if !p.silent {
+		p.silent = true
+		p.line.silent++
+	}
 }
 
 // speak notes that no robots.txt has to wait for the header of p any more.
