@@ -136,6 +136,23 @@ func TestALockIsGivenBackBeforeTheStoreIsClosed(t *testing.T) {
 	}
 }
 
+// Where nothing runs and nothing is owed there is nothing to wait for.
+func TestShutdownWithAnEndedContextClosesWhatIsAtRest(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			store := new(closingStore)
+			c := &cache.Cache{Store: store}
+			get(t, c, &site{serve: always(unavailable(404))}, "https://a.example")
+			time.Sleep(time.Second)
+			if err := c.Shutdown(ended); err != nil || store.closed.Load() != 1 {
+				t.Errorf("error %v, closed %d times; want none, and once", err, store.closed.Load())
+			}
+		})
+	}
+}
+
 // Several Caches can share a Store if its Close is hidden from all but the last.
 func TestAStoreWithoutCloseIsLeftOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

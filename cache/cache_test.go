@@ -188,6 +188,17 @@ func TestAPanicOfAFetchIsAFailureWithAPause(t *testing.T) {
 			t.Errorf("%d loads in 58 seconds, want 2", loads)
 		}
 		closeCache(t, c)
+
+		store := new(memStore)
+		c = &cache.Cache{Store: store, Logger: quiet}
+		get(t, c, &site{serve: always(rules("/private"))}, "https://a.example")
+		closeCache(t, c)
+		time.Sleep(25 * time.Hour)
+		c = &cache.Cache{Store: store, Logger: quiet}
+		if got := verdictOf(ask(t, c, src, "https://a.example")); got != "rules" {
+			t.Errorf("with a copy in the Store: %s, want rules", got)
+		}
+		closeCache(t, c)
 	})
 }
 

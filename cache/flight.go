@@ -29,6 +29,7 @@ const (
 type flight struct {
 	began  time.Time
 	behind bool   // no caller waited when it began
+	known  *state // what memory and the Store have; nil: nothing
 	unlock func() // gives the Store's lock back; nil: there is none
 }
 
@@ -46,7 +47,7 @@ func (c *Cache) fly(k key, s *state, now time.Time, src *Source, behind bool) <-
 	f := c.flights[k]
 	if f == nil {
 		k.Origin = k.Origin.Clone() // it may be part of a caller's URL
-		f = &flight{began: now, behind: behind}
+		f = &flight{began: now, behind: behind, known: s}
 		c.flights[k] = f
 		if c.running.begin(); behind {
 			c.renewals++
@@ -60,10 +61,10 @@ func (c *Cache) fly(k key, s *state, now time.Time, src *Source, behind bool) <-
 			if p := recover(); p != nil {
 				now := time.Now()
 				r := unreachable(src.Dialect, now, fmt.Sprintf("cache: the fetch panicked: %v", p))
-				flown, err = c.publish(k, s.failedWith(&c.terms, c.terms.trim(r), now), now), nil
+				flown, err = c.publish(k, f.known.failedWith(&c.terms, c.terms.trim(r), now), now), nil
 			}
 		}()
-		return c.find(k, f, s, src)
+		return c.find(k, f, src)
 	})
 }
 
@@ -126,25 +127,25 @@ func (c *Cache) bridge(k key, while time.Duration) (l landed) {
 }
 
 // find determines what holds for k. It asks the Store, and then the site.
-func (c *Cache) find(k key, f *flight, s *state, src *Source) (any, error) {
+func (c *Cache) find(k key, f *flight, src *Source) (any, error) {
 	var st stored
 	if c.backing != nil {
 		// Another process may know what this one does not, or know it better. So the Store is asked before every fetch,
 		// and memory is only a copy of some of it.
-		if st = c.consult(k, f, s); st.enough {
+		if st = c.consult(k, f, f.known); st.enough {
 			return c.publish(k, st.state, st.at), nil
 		}
-		s = st.state
+		f.known = st.state
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, flightTimeout)
 	defer cancel()
-	r, err := src.Load(ctx, k.Origin, c.validator(s, st))
+	r, err := src.Load(ctx, k.Origin, c.validator(f.known, st))
 	if err != nil {
 		return c.unasked(k, err)
 	}
 	r = r.In(src.Dialect)
 	now := time.Now()
-	n := c.arrived(s, r, st, now)
+	n := c.arrived(f.known, r, st, now)
 	l := c.publish(k, n, now)
 	if c.backing != nil {
 		c.keep(k, f, n, r, st, now)
@@ -204,8 +205,8 @@ type stored struct {
 	at      time.Time     // when the Store was read
 	enough  bool          // state answers the question
 	unknown bool          // there may be a better state that could not be had
-	rules   time.Time     // until when there were rules that are not there (mark.until)
-	holds   bool          // the Store has a value
+	rules   time.Time     // until when there were rules that are not there (mark.Until), by the Store or by what it is owed
+	holds   bool          // the Store may have a value
 }
 
 // doubt reports whether there may be rules that are not known.
@@ -291,12 +292,12 @@ func (c *Cache) keep(k key, f *flight, n *state, r *fetch.Result, st stored, now
 		return // what is in the Store goes on to hold, also if it could not be read
 	}
 	name, m := k.stored(), n.mark()
+	owed := c.backing.owes(name) // what the Store has not
 	var o *debt
 	if r.Err == nil {
 		o = c.backing.owe(name, m)
 	}
-	var data []byte
-	file := r.Body
+	data, file := []byte(nil), r.Body
 	if r.Err != nil && st.file != nil { // of the answer before, which the outage does not displace
 		file = st.file.Body
 	} else if r.Err != nil && n.answer != nil {
@@ -312,14 +313,13 @@ func (c *Cache) keep(k key, f *flight, n *state, r *fetch.Result, st stored, now
 		if !st.holds {
 			return
 		}
-	case st.rules.After(m.Until.Add(-24 * time.Hour)): // it has a mark that does for another day
+	case owed == mark{} && st.rules.After(m.Until.Add(-24*time.Hour)): // it has a mark that does for another day
 		c.backing.owe(name, mark{})
 		return
 	}
 	if data == nil {
 		data, _ = m.record(name).encode(nil) // times and a key: no error
 	}
-	unlock := f.unlock
+	c.backing.put(name, data, n.retention(now), o, f.unlock)
 	f.unlock = nil
-	c.backing.put(name, data, n.retention(now), o, unlock)
 }

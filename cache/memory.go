@@ -63,8 +63,8 @@ var (
 // cost estimates the heap that an origin takes, within 20 %.
 func cost(k key, s *state) int64 {
 	n := entryCost + textCost(len(k.Origin.String())-len("http://"))
-	for _, r := range [...]*fetch.Result{s.answer, s.failure, s.assumed} { // a moment beside a failure has nothing of its own
-		if r != nil {
+	for i, r := range [...]*fetch.Result{s.answer, s.failure, s.assumed, s.moment} {
+		if r != nil && (i < 3 || r != s.failure) {
 			n += resultCost(r)
 		}
 	}

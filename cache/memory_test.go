@@ -145,6 +145,24 @@ func TestBytesAreCountedWithin20PercentOfTheHeap(t *testing.T) {
 	}
 }
 
+// What is withheld while the Store is silent is counted like what is used.
+func TestWhatIsWithheldIsCounted(t *testing.T) {
+	var bytes [2]int64
+	silent := new(memStore)
+	silent.misbehave(on("Get", fails))
+	for i, store := range []cache.Store{new(memStore), silent} {
+		c := &cache.Cache{Store: store, Logger: quiet}
+		fill(t, c, 0, 1, func(int) *fetch.Result {
+			return unavailable(429, "Cache-Control", strings.Repeat("x", 2000), "Etag", strings.Repeat("x", 2000))
+		})
+		bytes[i] = c.Stats().Bytes
+		closeCache(t, c)
+	}
+	if bytes[1] < bytes[0] {
+		t.Errorf("%d bytes are counted with a Store that fails, and %d with one that does not", bytes[1], bytes[0])
+	}
+}
+
 // A million origins stay within the bytes.
 func TestAMillionOriginsStayWithinTheBytes(t *testing.T) {
 	tier.Nightly(t)

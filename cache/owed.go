@@ -92,13 +92,13 @@ func (d *debts) paid(key string, o *debt, err error) (others bool) {
 func (b *backing) pay(ctx context.Context) error {
 	var paying errgroup.Group
 	for range payers {
-		paying.Go(func() (err error) {
-			if !b.writes.enter(ctx, writeTimeout) {
-				return errDown
-			}
-			defer b.writes.leave()
+		paying.Go(func() error {
 			for key, o := b.next(); o != nil; key, o = b.next() {
-				err = b.payOne(ctx, key, o.mark)
+				err := error(errDown)
+				if b.writes.enter(ctx, writeTimeout) {
+					err = b.payOne(ctx, key, o.mark)
+					b.writes.leave()
+				}
 				if b.paid(key, o, err); err != nil {
 					return err
 				}

@@ -378,6 +378,30 @@ func TestALostPutIsOwedAsAMark(t *testing.T) {
 	}
 }
 
+// What is owed is not taken for what the Store has, however often the rules are read before it takes a value.
+func TestADebtOutlastsTheRulesBeingReadAgain(t *testing.T) {
+	for reads := 1; reads <= 3; reads++ {
+		synctest.Test(t, func(t *testing.T) {
+			store := new(memStore)
+			store.misbehave(on("Put", func(ctx context.Context) error {
+				store.misbehave(nil) // the first fails
+				return fails(ctx)
+			}))
+			c := &cache.Cache{Store: store, Logger: quiet}
+			for range reads {
+				get(t, c, &site{serve: always(rules("/private", "Cache-Control", "no-store, max-age=60"))}, "https://a.example")
+				time.Sleep(2 * time.Minute)
+			}
+			closeCache(t, c)
+			c = &cache.Cache{Store: store, Logger: quiet}
+			if got := verdictOf(get(t, c, &site{serve: always(unavailable(429))}, "https://a.example")); got != "disallow" {
+				t.Errorf("after %d reads: %s, want disallow", reads, got)
+			}
+			closeCache(t, c)
+		})
+	}
+}
+
 // What the Store has that is newer is not displaced by a mark, and what is owed is bounded.
 func TestAMarkGivesWayToWhatIsNewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
