@@ -57,8 +57,8 @@ type Cache struct {
 	MinTTL time.Duration
 
 	// MaxTTL is the longest time a result holds while the origin can be reached, but for a status of the moment. A 401
-	// or 403 holds for an hour at most. If zero, 24 hours, the most that RFC 9309 §2.4 recommends. If negative, there
-	// is none.
+	// or 403 holds for an hour at most. All hold for up to a tenth less, so that what was read together does not expire
+	// together. If zero, 24 hours, the most that RFC 9309 §2.4 recommends. If negative, there is none.
 	MaxTTL time.Duration
 
 	// MinRetry is the time between a failure and the next attempt to fetch. It doubles with each further failure, up to

@@ -34,8 +34,8 @@ type Answer struct {
 	// Received is when the robots.txt that decides was received. It is zero if none was asked for.
 	Received time.Time
 
-	// Until is when the answer stops holding without another fetch. For an unreachable robots.txt, it is when the site
-	// will be asked again. It is zero if unknown.
+	// Until is until when the answer holds without another fetch: ask again then. An unreachable site is not asked
+	// before. It is zero if unknown.
 	Until time.Time
 }
 

@@ -32,7 +32,7 @@
 //
 // # When a request is not sent
 //
-// Every error but that of the context and those of Base is [ErrNotSent]. Retries must end on it: go-retryablehttp needs a
+// Every error but that of the context and those of Base (but fetch.ErrNotPublic) is [ErrNotSent]. Retries must end on it: go-retryablehttp needs a
 // CheckRetry that says so. The error tells what to do next:
 //
 //   - A [*DisallowedError] with policy.ReasonRule: robots.txt says no. Drop the URL.
@@ -45,7 +45,8 @@
 //
 // Any other says what is wrong with the URL, Token, Uses or Sign, which no retry mends.
 //
-// The context's error ends a wait. The fetch of robots.txt goes on, so the next call finds it cached.
+// The context's error ends a wait. That of a time-out says what was waited for: robots.txt perhaps, and not the page. The fetch
+// of robots.txt goes on, so the next call finds it cached.
 //
 // # Time-outs
 //
@@ -115,7 +116,8 @@ type Transport struct {
 	// Dialect is how robots.txt is read. If zero, policy.RFC9309.
 	Dialect policy.Dialect
 
-	// Uses are what the fetched pages are for, as labels of usage.Table: "train-ai", "ai-use", "search". If robots.txt
+	// Uses are what the fetched pages are for, as the labels of usage.Table: "train-ai", "ai-use", "search" (of a constant
+	// of package usage, string(usage.TrainAI)). If robots.txt
 	// disallows one of them for a target that its rules allow, nothing is sent: RoundTrip returns a *UseError, Decide an
 	// Answer with policy.ReasonUse. A label that no row of the table has is an error of every request. If nil, robots.txt
 	// is not asked about use.

@@ -12,7 +12,8 @@ import (
 )
 
 // ErrNotSent is what errors.Is finds in every error of RoundTrip, Decide, Lookup, Turn and Try but that of a context and
-// that of Base. The site saw nothing of the request, and trying again at once fails alike.
+// that of Base (fetch.ErrNotPublic is both). The site saw nothing of the request, and trying again at once fails alike. A
+// request whose context ended while it waited was not sent either: its error is the context's.
 var ErrNotSent = errors.New("client: not sent")
 
 // ErrClosed is returned after Close. If a Cache that was given to the Transport is closed first, errors wrap
@@ -59,7 +60,7 @@ type LateError struct {
 	// At is when to ask again: the turn can come then, as far as is known.
 	At time.Time
 
-	// Delay is the distance that is kept at the origin: when several ask, one more comes each Delay.
+	// Delay is the distance that is kept at the origin. To wait, At alone counts.
 	Delay time.Duration
 
 	// Paused reports whether the turn is late because the site asked for a pause or suffers. If false, it is late because

@@ -165,7 +165,7 @@ func (g *gate) read(ctx context.Context, r *ruling) (err error) {
 		case r.waitFor == notAtAll && errors.Is(err, context.Canceled):
 			return cmp.Or(g.told(ctx, r.origin), error(g.soon(r.origin)))
 		case r.waitFor != untilRead || !ok:
-			return g.unknown(patience, err)
+			return g.unknown(patience, r.origin, err)
 		}
 		if err = comeBack(ctx, late); err != nil {
 			return err
@@ -187,17 +187,32 @@ func comeBack(ctx context.Context, late *LateError) error {
 	}
 }
 
-// unknown returns an error of the cache as callers see it: the context's cause, or what was closed first.
-func (g *gate) unknown(ctx context.Context, err error) error {
+// unknown returns an error of the cache as callers see it: the context's cause and what was waited for, or what was
+// closed first.
+func (g *gate) unknown(ctx context.Context, o fetch.Origin, err error) error {
 	switch {
 	case g.ownCache && errors.Is(err, cache.ErrClosed):
 		return ErrClosed // the caller knows of no Cache
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return context.Cause(ctx) // as net/http has it
+		return g.late(context.Cause(ctx), o)
 	case errors.Is(err, ErrNotSent):
 		return err
 	}
 	return mistakef("client: not sent, as robots.txt was not asked for: %w", err)
+}
+
+// late returns why a wait for the robots.txt of o ended, as net/http has it. A time-out says what it waited for: else it
+// would look like that of a page.
+func (g *gate) late(cause error, o fetch.Origin) error {
+	if !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	if g.keeper != nil {
+		if fault := g.keeper.Next(o).Fault; fault != nil {
+			return fmt.Errorf("%w (waiting for the store of turns: %w)", cause, fault)
+		}
+	}
+	return fmt.Errorf("%w (waiting for %s)", cause, cut(o.RobotsURL().String()))
 }
 
 // rule decides by the policy that was found, which the Pacer hears of.

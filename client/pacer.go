@@ -80,7 +80,8 @@ type Pacer struct {
 	// second. If negative, there is none.
 	Delay time.Duration
 
-	// MinDelay is a floor that no robots.txt undercuts. If zero, there is no floor. If negative, there is none.
+	// MinDelay is a floor that no robots.txt undercuts; where robots.txt asks for none, the larger of this and Delay is
+	// kept. If zero, there is no floor. If negative, there is none.
 	MinDelay time.Duration
 
 	// MaxDelay caps what robots.txt may ask for. If zero, 30 seconds. If negative, there is none: a delay is then kept up
@@ -94,7 +95,7 @@ type Pacer struct {
 	// MaxUnderway bounds how many requests are in flight at one origin. If zero, 1. If negative, there is none.
 	MaxUnderway int
 
-	// Turns is where several processes share one pace for each origin, see "A fleet" above. If nil, the pace is kept in
+	// Turns is where several processes share one pace for each origin, see "A fleet". If nil, the pace is kept in
 	// this process only.
 	Turns turns.Store
 

@@ -452,3 +452,38 @@ func TestPacerLeavesUpgradedConnectionsAlone(t *testing.T) {
 		}
 	})
 }
+
+// failingTurns is a store of turns that is away.
+type failingTurns struct{}
+
+func (failingTurns) Reserve(context.Context, string, time.Duration, time.Duration) (time.Duration, bool, error) {
+	return 0, false, errFailing
+}
+func (failingTurns) Pause(context.Context, string, time.Duration) (time.Duration, error) {
+	return 0, errFailing
+}
+
+// A time-out says what it waited for, if that was no page.
+func TestATimeOutSaysWhatItWaitedFor(t *testing.T) {
+	hang := roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+		<-req.Context().Done()
+		return nil, context.Cause(req.Context())
+	})
+	for _, c := range []struct {
+		rt   *client.Transport
+		want string
+	}{
+		{&client.Transport{Base: hang}, "waiting for http://a.example/robots.txt"},
+		{&client.Transport{Base: hang, Pacer: &client.Pacer{}}, "waiting for http://a.example/robots.txt"},
+		{&client.Transport{Base: hang, Pacer: &client.Pacer{Turns: failingTurns{}}}, "waiting for the store of turns: " + errFailing.Error()},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			hc := &http.Client{Transport: c.rt, Timeout: 10 * time.Second}
+			_, err := hc.Get("http://a.example/")
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want a time-out that says %q", err, c.want)
+			}
+			c.rt.Close()
+		})
+	}
+}

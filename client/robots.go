@@ -56,7 +56,7 @@ func (g *gate) told(ctx context.Context, o fetch.Origin) error {
 	if err == nil {
 		return nil
 	}
-	return g.unknown(ctx, err)
+	return g.unknown(ctx, o, err)
 }
 
 // lately are the errors of the latest fetches, of those that had one. A lost one costs a Try a question.

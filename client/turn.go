@@ -47,8 +47,8 @@ func turnIn(ctx context.Context, k *pace.Keeper, o fetch.Origin) *pace.Place {
 	return t.place
 }
 
-// Delay returns the delay that the Pacer now keeps between requests to the origin. It is zero with a context of
-// WithoutRobots.
+// Delay returns the delay that the Pacer now keeps between requests to the origin: after the end of this one, a Try there
+// is worth a call again. It is zero with a context of WithoutRobots.
 func (t *Turn) Delay() time.Duration {
 	if t.place == nil {
 		return 0
@@ -86,7 +86,7 @@ func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
 // puts the URL back until At, and goes on with one of another site.
 //
 // A Try that came too early keeps a place in line at the origin until At plus 250 ms, for the next Try there, whatever
-// its URL. With Pacer.Turns it waits for the answer of the store, but no longer than ctx.
+// its URL; one that comes later stands at the end of the line. With Pacer.Turns it waits for the answer of the store, but no longer than ctx.
 func (t *Transport) Try(ctx context.Context, u *url.URL) (*Turn, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

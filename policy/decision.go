@@ -36,11 +36,12 @@ type Decision struct {
 
 	// Rule is the rule that decided. If none did (ReasonNoRule), it is the group's rule with
 	// an empty pattern, if there is one, else the zero Rule. A rule with an empty pattern matches
-	// nothing; it states that everything is allowed. In the Original dialect it ends the search.
+	// nothing; it states that everything is allowed. In the Original dialect it ends the search,
+	// and in the Yandex dialect an empty Disallow matches like "Allow: /".
 	Rule Rule
 
 	// GroupToken is the name of the group that decided, as the file writes it: "*" for the
-	// default group. It is empty if no group applies.
+	// default group. It is empty if no group applies, and for /robots.txt.
 	GroupToken string
 }
 

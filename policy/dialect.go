@@ -22,8 +22,8 @@ const (
 
 	// Google is the reading of Google's published parser (github.com/google/robotstxt). Observed: verdicts and
 	// lines are those of the parser in every case tried. It accepts misspelt fields, a missing colon and fields
-	// with a longer name. A product token ends at the first byte that is not a letter, "-" or "_". URLs are
-	// compared as given. Allowing index.html also allows its directory. Documented: Crawl-delay is ignored.
+	// with a longer name. A user-agent line names its leading letters, "-" and "_"; the token that is asked for is
+	// compared whole. URLs are compared as given. Allowing index.html also allows its directory. Documented: Crawl-delay is ignored.
 	Google
 
 	// Yandex is the reading of the robots.txt tester of Yandex Webmaster. Where its documentation differs, the
@@ -31,7 +31,7 @@ const (
 	//
 	// Observed in July 2026: a blank line ends nothing; an empty Disallow is "Allow: /", and an empty Allow is
 	// nothing; the rule with the most literal bytes decides, in which neither "*" nor a final "$" counts; allow wins
-	// a tie; a user-agent line of several words names another crawler; groups with the same name are combined.
+	// a tie; a user-agent line of several words names another crawler, unless it begins with "*"; groups with the same name are combined.
 	//
 	// Documented by Yandex (2018 to 2026): a user-agent line names every token that it contains; crawlers whose names
 	// begin with Yandex fall back to Yandex; rules past the 2,048th, and those longer than 1,024 characters, do not

@@ -32,7 +32,10 @@ const robots = "/robots.txt"
 // length of a target that is untrusted, as package client does.
 func (g Group) Decide(target string) Decision {
 	target = originForm(target)
-	if g.names.len() == 0 {
+	switch {
+	case g.p == nil:
+		return Decision{Allowed: true, Reason: ReasonNoRule}
+	case g.names.len() == 0:
 		return g.p.decideWithoutRules(target)
 	}
 	var q question

@@ -151,6 +151,7 @@ func hostile() map[string][]byte {
 		"either":             fill(all, "allow:/page%x*%%2F\n"),
 		"either, leading":    fill(all, "disallow:/*a%d%%2F*b\n"),
 		"either, one":        []byte(all + "disallow: /" + strings.Repeat("*%2Fa", limit/5-64)),
+		"an index each":      fill(all, "Allow:üü/index.htm\n"),
 		"UTF-16":             append([]byte("\xff\xfe"), bytes.Repeat([]byte("a\x00\n\x00"), limit/4)...),
 	}
 }
@@ -210,7 +211,7 @@ func overlapping(limit int) []byte {
 }
 
 func TestHostileFilesKeepLittleMemory(t *testing.T) {
-	const limit = 2 << 20
+	const limit = 3 << 20
 	for name, body := range hostile() {
 		t.Run(name, func(t *testing.T) {
 			before, _ := heap()
@@ -235,6 +236,11 @@ func TestFileThatGrowsTooLargeForbidsEverything(t *testing.T) {
 	file := "user-agent: *\nallow: /" + strings.Repeat("\xff", 400<<10)
 	if d := policy.Parse([]byte(file)).Decide("a", "/"); d.Reason != policy.ReasonUnreachable || d.Allowed {
 		t.Errorf("got %v, want it unreachable", d)
+	}
+	for _, head := range []string{"user-agent:\n", "sitemap: https://a/b\nuser-agent:\n"} { // of nobody
+		if d := policy.Parse([]byte(head + "disallow: /" + strings.Repeat("\xff", 400<<10))).Decide("a", "/"); d.Allowed {
+			t.Errorf("%q: got %v, want it unreachable", head, d)
+		}
 	}
 	file = "user-agent: *\ndisallow: /x\n" + strings.Repeat("disallow: /été\n", 20_000)
 	if d := policy.Parse([]byte(file)).Decide("a", "/y"); !d.Allowed {

@@ -32,7 +32,7 @@ func Parse(data []byte) *Policy { return RFC9309.Parse(data) }
 // Two kinds of files are judged whole. In the Yandex dialect, a file above 500 KiB permits
 // everything, as Unavailable does. A file whose rules take more than 1 MiB
 // percent-encoded disallows everything, as Unreachable does: no server sends one in good
-// faith. So no Policy takes 2 MiB.
+// faith. So no Policy takes 3 MiB.
 func (d Dialect) Parse(data []byte) *Policy {
 	r := d.reading()
 	if r.oversizeOK && len(data) > scan.Limit {
@@ -45,8 +45,7 @@ func (d Dialect) Parse(data []byte) *Policy {
 	return b.policy()
 }
 
-// builders keeps the memory of finished parses, so that a parse allocates little but the Policy. What a rare
-// huge file needed goes to the garbage collector.
+// builders keeps the memory of finished parses, so that a parse allocates little but the Policy.
 var builders = sync.Pool{New: func() any { return new(builder) }}
 
 // builder gathers what is kept of a file.
@@ -301,11 +300,11 @@ func (b *builder) listOf(field []byte, delay bool) span {
 
 // policy returns what was gathered. The Policy has its own memory.
 func (b *builder) policy() *Policy {
-	if len(b.names) == 0 && len(b.records) == 0 {
-		return &empty
-	}
-	if b.normal > maxNormal {
+	switch {
+	case b.normal > maxNormal:
 		return &unreachable
+	case len(b.names) == 0 && len(b.records) == 0:
+		return &empty
 	}
 	p := &Policy{
 		text: string(b.text), groups: append([]group(nil), b.groups...), rules: append([]rule(nil), b.rules...),

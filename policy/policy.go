@@ -105,10 +105,10 @@ func Unavailable() *Policy { return &unavailable }
 func Unreachable() *Policy { return &unreachable }
 
 // Reason returns ReasonUnavailable or ReasonUnreachable if there was no file to read (RFC
-// 9309 §2.3.1), otherwise 0.
+// 9309 §2.3.1), as of a nil Policy, otherwise 0.
 func (p *Policy) Reason() Reason {
 	if p == nil {
-		return 0
+		return ReasonUnreachable
 	}
 	return p.reason
 }
@@ -149,9 +149,10 @@ func (p *Policy) Decide(token, target string) Decision { return p.Group(token).D
 // rules. Tokens compare without regard to case. Groups with the same token are combined.
 // The default group is never added to a named one.
 //
-// The Google dialect compares letters, "-" and "_" only. In the Bing dialect, bingbot falls
-// back to msnbot. In the Yandex dialect, every token that begins with Yandex falls back to
-// Yandex.
+// A token is bare: of a whole User-Agent, take ProductToken first. In the Google dialect a name
+// in the file ends at its first byte that is not a letter, "-" or "_". In the Bing dialect, every
+// token that begins with bingbot falls back to msnbot, and in the Yandex dialect, every one that
+// begins with Yandex to Yandex.
 func (p *Policy) Group(token string, fallbacks ...string) Group {
 	if p == nil {
 		return Group{p: &unreachable}

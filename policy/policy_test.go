@@ -356,7 +356,7 @@ func TestReasonOfAPolicy(t *testing.T) {
 		p    *policy.Policy
 		want policy.Reason
 	}{
-		{"nil", nil, 0},
+		{"nil", nil, policy.ReasonUnreachable},
 		{"zero", &policy.Policy{}, 0},
 		{"empty file", policy.Parse(nil), 0},
 		{"file", policy.Parse([]byte("user-agent: *\ndisallow: /\n")), 0},
