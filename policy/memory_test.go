@@ -233,17 +233,12 @@ func TestHostileFilesKeepLittleMemory(t *testing.T) {
 // The rules of a file may grow to three times its size. One that no server sends
 // in good faith is refused whole: what it says can neither be kept nor left out.
 func TestFileThatGrowsTooLargeForbidsEverything(t *testing.T) {
-	file := "user-agent: *\nallow: /" + strings.Repeat("\xff", 400<<10)
-	if d := policy.Parse([]byte(file)).Decide("a", "/"); d.Reason != policy.ReasonUnreachable || d.Allowed {
-		t.Errorf("got %v, want it unreachable", d)
-	}
-	for _, head := range []string{"user-agent:\n", "sitemap: https://a/b\nuser-agent:\n"} { // of nobody
-		if d := policy.Parse([]byte(head + "disallow: /" + strings.Repeat("\xff", 400<<10))).Decide("a", "/"); d.Allowed {
+	for _, head := range []string{"user-agent: *\n", "user-agent:\n", "sitemap: https://a/b\nuser-agent:\n"} { // some of nobody
+		if d := policy.Parse([]byte(head + "allow: /" + strings.Repeat("\xff", 400<<10))).Decide("a", "/"); d.Reason != policy.ReasonUnreachable {
 			t.Errorf("%q: got %v, want it unreachable", head, d)
 		}
 	}
-	file = "user-agent: *\ndisallow: /x\n" + strings.Repeat("disallow: /été\n", 20_000)
-	if d := policy.Parse([]byte(file)).Decide("a", "/y"); !d.Allowed {
+	if d := policy.Parse([]byte("user-agent: *\n" + strings.Repeat("disallow: /été\n", 20_000))).Decide("a", "/y"); !d.Allowed {
 		t.Errorf("a file of 340 kB of honest rules: got %v", d)
 	}
 }
