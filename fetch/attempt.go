@@ -9,9 +9,12 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
@@ -224,7 +227,7 @@ func (s *sending) broken(err error) response {
 func (s *sending) receive(res *http.Response) (a response) {
 	a = response{status: res.StatusCode, at: time.Now(), cookie: len(res.Header["Set-Cookie"]) > 0}
 	a.header, a.err = kept(res.Header)
-	if a.status == http.StatusProxyAuthRequired && (s.request == nil || s.request.Proxied) {
+	if a.status == http.StatusProxyAuthRequired && (s.request == nil || s.request.Asks) {
 		a.err = harden.ErrProxyAuth
 	}
 	if a.err == nil {
@@ -297,4 +300,31 @@ func kept(h http.Header) (http.Header, error) {
 		}
 	}
 	return c, nil
+}
+
+// ErrNotPublic is wrapped by the error of a request whose address PublicOnly has refused, before anything was sent.
+var ErrNotPublic = errors.New("the address is not public")
+
+// PublicOnly returns a copy of t that connects to globally reachable addresses only, whatever names resolve to
+// meanwhile. Each address is checked right before it is connected to. The copy uses no proxy, no dialer of t, and
+// nothing that was registered with t for other schemes. Set it as the transport at the bottom, and pages and
+// robots.txt are guarded alike: a program that fetches URLs from strangers needs that.
+func PublicOnly(t *http.Transport) *http.Transport {
+	t = t.Clone()
+	// A clone offers HTTP/2 as the original did, but forgets that it speaks it.
+	offered := t.TLSClientConfig != nil && slices.Contains(t.TLSClientConfig.NextProtos, "h2")
+	t.ForceAttemptHTTP2 = t.ForceAttemptHTTP2 || offered
+	//lint:ignore SA1019 a transport may still have them
+	t.Proxy, t.Dial, t.DialTLS, t.DialTLSContext = nil, nil, nil, nil
+	d := &net.Dialer{Timeout: 30 * time.Second, Control: onlyPublic} // http.DefaultTransport's
+	t.DialContext = d.DialContext
+	return t
+}
+
+func onlyPublic(_, address string, _ syscall.RawConn) error {
+	addr, err := netip.ParseAddrPort(address)
+	if err != nil || !harden.Public(addr.Addr()) {
+		return fmt.Errorf("%s refused: %w", address, ErrNotPublic)
+	}
+	return nil
 }

@@ -110,10 +110,10 @@ func wholeLength(h http.Header) int64 {
 // framing (§6.1), but net/http drops the field that tells and takes the chunks for the
 // file. The size of a chunk could then part "Disallow:" from its path.
 func beginsWithChunk(b []byte) bool {
-	line, rest, _ := bytes.Cut(b, []byte("\r\n"))
+	line, rest, _ := bytes.Cut(bytes.TrimLeft(b, "\r\n"), []byte("\n"))
 	size, _, _ := bytes.Cut(line, []byte(";"))
 	n, err := strconv.ParseUint(string(bytes.TrimSpace(size)), 16, 31)
-	return err == nil && (int(n) > len(rest) || bytes.HasPrefix(rest[n:], []byte("\r\n")))
+	return err == nil && (int(n) > len(rest) || bytes.HasPrefix(bytes.TrimPrefix(rest[n:], []byte("\r")), []byte("\n")))
 }
 
 // isGzip reports whether the body has to be decoded. A coding that was not offered, or two

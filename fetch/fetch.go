@@ -9,14 +9,14 @@
 //
 // What a status means in each [policy.Dialect] is one table, in resolution.go. Redirects are followed across hosts (see
 // Fetcher.SameHost), but the rules bind only the origin that was asked. No redirect leads to a more private network
-// than the origin's, or to FTP.
+// than the origin's, as far as addresses are told, or to FTP.
 //
 // Requests carry a User-Agent, the accepted types, and validators, and nothing of the caller's. A Transport that adds
 // credentials would give them to every origin: put what adds them above the gate. An ftp origin is read by what is
 // registered for ftp with the Transport; see package fetch/ftp. The package keeps nothing.
 //
-// A body that breaks off is detected, with one exception: without Content-Length, chunks or gzip, over plain HTTP or the
-// TLS of a caller's own dialer, it ends where its connection does.
+// A body that breaks off is detected, with one exception: without Content-Length or chunks, over plain HTTP or the TLS of
+// a caller's own dialer, it ends where its connection does. If it is gzip, it can end so between two members only.
 package fetch
 
 import (
@@ -86,10 +86,9 @@ type Fetcher struct {
 	// Dialect parses the file and decides what a status means. If zero, policy.RFC9309.
 	Dialect policy.Dialect
 
-	// Timeout bounds one Fetch: its requests, redirects and retries, and the pauses between them, but not the waits
-	// for a turn (Through) and for MaxFetches. A single request with its answer gets at most half of that. If zero,
-	// 30 seconds. If negative, there is none: what remains are the caller's context and the time-outs of a
-	// connection.
+	// Timeout bounds one Fetch: its requests, redirects and retries, and the pauses between them, but not the waits for
+	// a turn (Through) and for MaxFetches. A single request with its answer gets at most half of that. If zero, 30
+	// seconds. If negative, there is none: what remains are the caller's context and the time-outs of a connection.
 	Timeout time.Duration
 
 	// Retries is how often one URL is asked again after a 5xx or a network failure, with growing random pauses, within

@@ -1,6 +1,7 @@
 package fetch_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -243,4 +244,63 @@ func TestAPrivateOriginMayRedirectOutAndBack(t *testing.T) {
 		"in.test:81":  {"10.0.0.1", reply(200, file)},
 	}
 	fetched(t, &fetch.Fetcher{Transport: w.transport(), Retries: -1}, "http://in.test", nil, "rules")
+}
+
+// A dialer that is a tunnel (SOCKS, ssh) tells the address where the tunnel begins: that is not the origin's, and opens
+// nothing.
+func TestWhereATunnelBeginsIsNotTheOrigin(t *testing.T) {
+	for location, want := range map[string]string{
+		"http://169.254.169.254/r": "disallow", "http://127.0.0.1/r": "disallow", "http://localhost/r": "disallow", "http://b.test/r": "rules",
+	} {
+		base := world{
+			"a.test:80": {"127.0.0.1", reply(302, "", "Location: "+location)}, "b.test:80": {"127.0.0.1", reply(200, file)},
+			"169.254.169.254:80": {"127.0.0.1", reply(200, file)}, "127.0.0.1:80": {"127.0.0.1", reply(200, file)}, "localhost:80": {"127.0.0.1", reply(200, file)},
+		}.transport()
+		dial := base.DialContext
+		base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := dial(ctx, network, addr)
+			return peer{c, net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:1080"))}, err
+		}
+		fetched(t, &fetch.Fetcher{Transport: base, Retries: -1}, "http://a.test", nil, want)
+	}
+}
+
+// A SOCKS proxy sees bytes: a 407 that comes through it is the site's own.
+func TestA407ThroughSOCKSIsTheSites(t *testing.T) {
+	socks := func(server net.Conn) {
+		defer server.Close()
+		b := make([]byte, 64)
+		io.ReadFull(server, b[:3]) // no authentication
+		server.Write([]byte{5, 0})
+		io.ReadFull(server, b[:5])
+		io.ReadFull(server, b[:b[4]+2]) // a name and a port
+		server.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0})
+		if _, err := http.ReadRequest(bufio.NewReader(server)); err == nil {
+			io.WriteString(server, reply(407, ""))
+		}
+	}
+	base := &http.Transport{
+		Proxy: http.ProxyURL(&url.URL{Scheme: "socks5", Host: "127.0.0.1:1080"}),
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			go socks(server)
+			return client, nil
+		},
+	}
+	fetched(t, &fetch.Fetcher{Transport: base, Retries: -1}, "http://a.test", nil, "allow")
+}
+
+// The same URL at another server is no loop.
+func TestARedirectToTheNamesOwnServerIsNoLoop(t *testing.T) {
+	w := world{
+		"192.0.2.1:8080": {"192.0.2.1", reply(301, "", "Location: http://a.test:8080/robots.txt")},
+		"a.test:8080":    {"93.184.215.14", reply(200, file)},
+	}
+	var o fetch.Origin
+	if err := o.UnmarshalText([]byte("http://a.test:8080 via 192.0.2.1:8080")); err != nil {
+		t.Fatal(err)
+	}
+	f := fetch.Fetcher{Transport: w.transport(), Retries: -1}
+	r, err := f.Fetch(t.Context(), o, nil)
+	check(t, r, err, "rules")
 }

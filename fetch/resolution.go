@@ -28,6 +28,7 @@ type resolution struct {
 	prev     *Result
 	stored   string        // the URL that prev came from, while its validators are of use; else ""
 	chain    []string      // URLs redirected to
+	seen     []string      // places that were asked
 	headers  []http.Header // cachingFields of the responses that redirected to them
 	cookie   bool          // one of them set a cookie
 	attempts int           // requests that were sent
@@ -47,6 +48,9 @@ func (h hop) String() string {
 	u.Host = h.origin.host()
 	return u.String()
 }
+
+// place is the URL and the server that is asked for it.
+func (h hop) place() string { return h.origin.String() + " " + h.String() }
 
 // hostname returns the name that the server is asked for, without its port.
 func (h hop) hostname() string { return (&url.URL{Host: h.origin.host()}).Hostname() }
@@ -73,7 +77,7 @@ func (r *resolution) run() (*Result, error) {
 		return nil, &Failure{"fetch: the UserAgent cannot be sent: take out its control characters", misconfigured}
 	}
 	r.guard.Presume(h.url.Hostname())
-	r.stored = r.storedURL(h)
+	r.stored, r.seen = r.storedURL(h), []string{h.place()}
 	for {
 		a, err := r.ask(h)
 		if err != nil {
@@ -104,7 +108,9 @@ func (r *resolution) run() (*Result, error) {
 			case !a.validated:
 				return r.unreachable(h, a, errors.New("status 304 to a request without validators")), nil
 			case r.renews(a):
-				return r.renewed(h, a), nil
+				if res := r.renewed(h, a); res != nil {
+					return res, nil
+				}
 			}
 			r.stored = "" // it may speak of another copy: ask for the file itself
 		default:
@@ -138,17 +144,16 @@ func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	}
 	// RFC 9309 §2.3.1.2: beyond five, crawlers MAY assume that the file is unavailable. A URL
 	// that was asked before leads there too, only slower.
-	name, wall := next.String(), ""
-	first := hop{r.asked, r.asked.RobotsURL()}
+	at, wall := next.place(), ""
 	r.cookie = r.cookie || a.cookie
-	loop := name == first.String() || slices.Contains(r.chain, name)
+	loop := slices.Contains(r.seen, at)
 	if loop && r.cookie {
 		wall = "a redirect loop with a cookie"
 	}
 	if loop || len(r.chain) == maxRedirects {
 		return hop{}, r.open(h, a, r.conclude(a, policy.Unavailable()), wall)
 	}
-	r.chain = append(r.chain, name)
+	r.chain, r.seen = append(r.chain, next.String()), append(r.seen, at)
 	r.headers = append(r.headers, cachingFields(a.header))
 	return next, nil
 }
@@ -181,8 +186,8 @@ func (h hop) follow(header http.Header) (hop, error) {
 	next.url = &url.URL{
 		Scheme: next.origin.scheme.String(), Host: next.origin.URLHost(),
 		Path: next.url.Path, RawPath: next.url.RawPath, ForceQuery: next.url.ForceQuery,
-		// url.Parse lets a space pass, which would end the target.
-		RawQuery: strings.ReplaceAll(next.url.RawQuery, " ", "%20"),
+		// url.Parse lets these pass: a space would end the target.
+		RawQuery: strings.NewReplacer(" ", "%20", `"`, "%22", "<", "%3C", ">", "%3E").Replace(next.url.RawQuery),
 	}
 	return next, nil
 }

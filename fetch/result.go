@@ -139,7 +139,7 @@ func (r *Result) lose(why, cause string) {
 
 func statusText(s int) string { return fmt.Sprintf("status %d %s", s, http.StatusText(s)) }
 
-// Failure is the type of Result.Err, and of errors of Fetch that are not those of a context, a turn, or Sign.
+// Failure is the type of Result.Err, and of errors of Fetch but those of a context, a turn, Sign, ErrBusy, ErrNotPublic.
 type Failure struct {
 	Text  string
 	Cause string // in the words of RFC 9209 §2.3, such as "dns_error"; empty for a status, and where none fits

@@ -46,10 +46,11 @@ func (r *resolution) renews(a response) bool {
 	return modified == "" || modified == r.prev.Header.Get("Last-Modified")
 }
 
+// renewed returns prev as a 304 renews it; nil if the header would be too long.
 func (r *resolution) renewed(h hop, a response) *Result {
 	header, err := kept(updated(r.prev.Header, a.header))
-	if err != nil { // each 304 may add to it
-		return r.unreachable(h, a, err)
+	if err != nil { // each 304 may add to it, until that is too much: it takes the file anew
+		return nil
 	}
 	a.header = header
 	res := r.conclude(a, r.prev.Policy)

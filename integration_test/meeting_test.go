@@ -22,6 +22,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // childMeets asks for the robots.txt of all origins in one moment, and prints how late the last
@@ -73,7 +74,11 @@ type meeting struct {
 	fetches int
 	late    time.Duration // the last caller's wait, of all processes
 	errors  int           // calls of the Store that failed
+	wrong   []string      // answers, and processes that failed
 }
+
+// busy reports whether the Store or the site was too late for what is promised of those that answer in time.
+func (m meeting) busy() bool { return m.errors > 0 || m.late >= 15*time.Second }
 
 // meet lets processes meet origins, over a Redis that knows none of them.
 func meet(t *testing.T, redisURL string, processes, origins int) meeting {
@@ -104,11 +109,11 @@ func meet(t *testing.T, redisURL string, processes, origins int) meeting {
 			case err == nil && what == "errors":
 				got.errors += count
 			default:
-				t.Error(out.Text())
+				got.wrong = append(got.wrong, out.Text())
 			}
 		}
 		if err := children[i].Wait(); err != nil {
-			t.Error(err)
+			got.wrong = append(got.wrong, err.Error())
 		}
 	}
 	got.fetches = int(fetches.Load())
@@ -135,6 +140,9 @@ func TestCacheAFleetFetchesOnceForAll(t *testing.T) {
 		{"Redis 50 ms away", 0, 50 * time.Millisecond, 300, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.busy > 0 {
+				tier.Nightly(t)
+			}
 			if tt.busy > 2 && !*sizes.Full {
 				t.Skip("with -full: the tests beside it would wait")
 			}
@@ -153,11 +161,14 @@ func TestCacheAFleetFetchesOnceForAll(t *testing.T) {
 				t.Logf("%d origins: one process %d fetches, %v; four processes %d fetches (%.4f an origin), %v; %d and %d errors; %.1f commands an origin",
 					origins, one.fetches, one.late, four.fetches, float64(four.fetches)/float64(origins), four.late, one.errors, four.errors,
 					(s.commands(t)-commands)/float64(origins))
-				if float64(four.fetches) > tt.most*float64(origins) {
-					if (four.errors > 0 || four.late >= 15*time.Second) && try < 3 { // the promise is for a Redis that answers in time, and a file
-						continue
-					}
-					t.Errorf("%d fetches of %d files, want %.2f times as many at most", four.fetches, origins, tt.most)
+				wrong, busy := append(one.wrong, four.wrong...), one.busy() || four.busy()
+				switch good := float64(four.fetches) <= tt.most*float64(origins) && len(wrong) == 0; {
+				case !good && busy && try < 3:
+					continue
+				case !good && busy && !*sizes.Full:
+					t.Skip("three times the Store or the site was too late on this busy machine")
+				case !good:
+					t.Errorf("%d fetches of %d files, want %.2f times as many at most; wrong: %q", four.fetches, origins, tt.most, wrong)
 				}
 				if *sizes.Full && tt.busy <= 2 && four.late > 2*one.late {
 					t.Errorf("the last caller of four processes waited %v, of one process %v", four.late, one.late)

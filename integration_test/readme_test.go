@@ -126,6 +126,7 @@ import (
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 const agent = "ExampleBot/1.0 (+https://example.com/bot)"
@@ -141,22 +142,24 @@ var (
 	_ = []any{dirstore.Open, redisstore.Open}
 )
 
+func again(*url.URL, time.Time) error { return nil }
+
 `
 
 func TestTheSnippetsInTheReadmeCompile(t *testing.T) {
 	tier.Gate(t)
 	aside(t)
 	_, snippets := read(t, "../README.md", "go")
-	if len(snippets) != 4 {
-		t.Fatalf("the README has %d blocks of Go, want a program and three snippets", len(snippets))
+	if len(snippets) != 5 {
+		t.Fatalf("the README has %d blocks of Go, want a program and four snippets", len(snippets))
 	}
 	source := around // of all of them: to build takes most of the time
 	for i, s := range snippets[1:] {
-		if strings.HasPrefix(s, "func Test") {
+		if strings.HasPrefix(s, "func ") {
 			source += s
 			continue
 		}
-		source += fmt.Sprintf("func snippet%d(ctx context.Context, gate *client.Transport, c *http.Client, u *url.URL, again func(*url.URL, time.Time)) error {\nif ctx.Err() == nil {\n%s\n}\nreturn nil\n}\n\nvar _ = snippet%[1]d\n\n", i, s)
+		source += fmt.Sprintf("func snippet%d(ctx context.Context, gate *client.Transport, c *http.Client, u *url.URL) error {\nif ctx.Err() == nil {\n%s\n}\nreturn nil\n}\n\nvar _ = snippet%[1]d\n\n", i, s)
 	}
 	compiled(t, "readme_test.go", source, "test", "-count=1", "-vet=all")
 }

@@ -83,7 +83,7 @@ func (t *Transport) RoundTrip(req *http.Request) (res *http.Response, err error)
 	case r.code == 125 || r.code == 150:
 		s.control.SetDeadline(time.Time{}) // that of the data counts
 		go s.awaitEnd()
-	case r.code >= 500 && r.code <= 504 || r.code >= 550 && r.code <= 553: // of 5yz, what is about the file and not the login
+	case r.code >= 500 && r.code <= 502 || r.code == 504 || r.code >= 550 && r.code <= 553: // of 5yz, what is about the file and not the login
 		s.Close()
 		res.StatusCode, res.Body, res.ContentLength = http.StatusNotFound, http.NoBody, 0
 		res.Status = fmt.Sprintf("404 FTP %d %.256s", r.code, r.text)

@@ -5,13 +5,14 @@ package harden
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -35,7 +36,7 @@ const (
 	// ErrTooMuch is the error of a read beyond MaxConn.
 	ErrTooMuch = Final("more than 4 MiB were sent")
 
-	// ErrProxyAuth: RFC 9110 §15.5.8. Only a proxy answers 407, and it has not asked the origin.
+	// ErrProxyAuth: RFC 9110 §15.5.8. A proxy that answers 407 has not asked the origin.
 	ErrProxyAuth = Final("the proxy answered 407 Proxy Authentication Required: " +
 		"give the URL that the transport's Proxy returns the right credentials")
 )
@@ -49,6 +50,7 @@ type Request struct {
 	Anonymous bool            // no client certificate is presented
 
 	Proxied bool // set if the transport's Proxy has named one
+	Asks    bool // set if that gets the request itself, and may answer in the site's place
 }
 
 // Transport returns a copy of base that opens one connection for r, reads at most MaxConn from it, and ends it
@@ -91,6 +93,7 @@ func (r *Request) watchProxy(t *http.Transport) {
 			if u != nil {
 				r.Proxied = true
 				r.TLS = r.TLS || u.Scheme == "https"
+				r.Asks = req.URL.Scheme == "http" && strings.HasPrefix(u.Scheme, "http")
 			}
 			return u, err
 		}
@@ -144,12 +147,16 @@ func (r *Request) dialer(dial dialFunc, decoded bool) dialFunc {
 			return nil, Cause(ctx, err)
 		}
 		at, _ := netip.ParseAddrPort(fmt.Sprint(dialled.RemoteAddr())) // none, as of a pipe, is the zero AddrPort
-		if err := r.check(at.Addr()); err != nil {
+		site := at.Addr()
+		if _, port, _ := net.SplitHostPort(addr); port != strconv.Itoa(int(at.Port())) {
+			site = netip.Addr{} // that is where a tunnel begins (SOCKS, ssh), and where it ends is not told
+		}
+		if err := r.check(at.Addr()); err != nil && (site.IsValid() || r.check(site) != nil) {
 			dialled.Close()
 			return nil, err
 		}
 		if r.Redirects == 0 && !r.Proxied {
-			r.Guard.reached(at.Addr())
+			r.Guard.reached(site)
 		}
 		stop := context.AfterFunc(r.Context, func() { dialled.Close() })
 		return &conn{dialled, LimitedReader{R: dialled, Left: MaxConn, Err: ErrTooMuch}, r.TLS && !decoded, stop}, nil
@@ -174,7 +181,7 @@ type conn struct {
 	stop func() bool
 }
 
-var errNoCloseNotify = errors.New("the connection ended without TLS's close_notify")
+var errNoCloseNotify = fmt.Errorf("%w without TLS's close_notify", io.EOF)
 
 // Read makes an error of an end that crypto/tls forgives: one without close_notify, which anyone on the path can cause.
 // A body that ends with the connection is incomplete then (RFC 9112 §8, §9.8).
