@@ -9,10 +9,7 @@ import (
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
-	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
-	"github.com/robotsgate/robotsgate/policy/lint/internal/checks"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
-	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
 )
 
 // maxRedirects is how many redirects a crawler follows (RFC 9309 §2.3.1.2).
@@ -34,14 +31,14 @@ type Answer struct {
 // Findings returns the mistakes in the answer, and in its body if a crawler would read it
 // (2xx).
 func (a Answer) Findings() []Finding {
-	var r report.Report
+	var r report
 	asked := a.asked()
 	judgeName(&r, asked.Path)
 	a.misnamed(&r)
 	last := a.redirects(&r, asked)
 	a.status(&r)
 	if a.StatusCode/100 != 2 { // the body is an error page, in which no crawler looks for rules
-		return findings(r.Sorted())
+		return r.sorted()
 	}
 	body := a.Body
 	if a.Truncated {
@@ -54,15 +51,15 @@ func (a Answer) Findings() []Finding {
 	// What a page is called, and where it came from, is no second mistake.
 	if !f.HTML {
 		if last != asked && path.Base(last.Path) != "robots.txt" {
-			r.Whole("RT008", "the answer comes from %s after a redirect, which is not a robots.txt file", last.String())
+			r.whole("RT008", "the answer comes from %s after a redirect, which is not a robots.txt file", last.String())
 		}
 		a.contentType(&r)
 		if a.Truncated {
-			r.Whole("RT110", "the file goes on after %d bytes, where crawlers stop; Yandex takes the whole site for open",
+			r.whole("RT110", "the file goes on after %d bytes, where crawlers stop; Yandex takes the whole site for open",
 				min(len(a.Body), scan.Limit))
 		}
 	}
-	return findings(append(r.Sorted(), checks.Check(f, hosted(asked))...))
+	return append(r.sorted(), check(f, hosted(asked))...)
 }
 
 // asked returns the URL, or an empty one if it is none.
@@ -77,12 +74,12 @@ func (a Answer) asked() *url.URL {
 // misnamed reports rules that are served as /robot.txt (RT002), where no crawler looks. If
 // /robots.txt exists the other file does no harm. Many sites answer every path with some
 // page: only a file that names a crawler is an attempt at robots.txt.
-func (a Answer) misnamed(r *report.Report) {
+func (a Answer) misnamed(r *report) {
 	if a.StatusCode/100 != 4 || a.Misnamed == nil {
 		return
 	}
 	if f := model.Read(a.Misnamed); len(f.Groups) > 0 && !f.HTML {
-		r.Whole("RT002", "/robot.txt has rules, but crawlers ask for /robots.txt, which answers %d", a.StatusCode)
+		r.whole("RT002", "/robot.txt has rules, but crawlers ask for /robots.txt, which answers %d", a.StatusCode)
 	}
 }
 
@@ -96,26 +93,26 @@ func hosted(u *url.URL) *url.URL {
 // status checks the status code (RFC 9309 §2.3.1). The trap is that 401 and 403,
 // which were meant to lock crawlers out, are to them as if there were no file,
 // while a server in trouble locks all of them out but Yandex.
-func (a Answer) status(r *report.Report) {
+func (a Answer) status(r *report) {
 	retry := ""
 	if a.RetryAfter != "" {
-		retry = "; Retry-After is " + chars.Quote(a.RetryAfter).String()
+		retry = "; Retry-After is " + model.Quote(a.RetryAfter).String()
 	}
 	switch code := a.StatusCode; {
 	case code/100 == 2, code == 404, code == 410: // the file, or plainly none
 	case code == 0:
-		r.Whole("RT414", "no answer came, and crawlers then take the whole site for closed (RFC 9309 §2.3.1.4)")
+		r.whole("RT414", "no answer came, and crawlers then take the whole site for closed (RFC 9309 §2.3.1.4)")
 	// Google counts 429 with the server errors, RFC 9309 with the other 4xx.
 	case code == 429:
-		r.Whole("RT414", "status 429 closes the whole site for Google and opens it by RFC 9309 §2.3.1.3%v", retry)
+		r.whole("RT414", "status 429 closes the whole site for Google and opens it by RFC 9309 §2.3.1.3%v", retry)
 	case code/100 == 4:
-		r.Whole("RT414", "status %d opens the whole site, as if there were no file (RFC 9309 §2.3.1.3)", code)
+		r.whole("RT414", "status %d opens the whole site, as if there were no file (RFC 9309 §2.3.1.3)", code)
 	case code/100 == 5:
-		r.Whole("RT414", "status %d closes the whole site for RFC 9309 and Google, and opens it for Yandex%v", code, retry)
+		r.whole("RT414", "status %d closes the whole site for RFC 9309 and Google, and opens it for Yandex%v", code, retry)
 	case slices.Contains([]int{301, 302, 303, 307, 308}, code):
-		r.Whole("RT414", "status %d leads to no file, and crawlers then take the whole site for open", code)
+		r.whole("RT414", "status %d leads to no file, and crawlers then take the whole site for open", code)
 	default: // package fetch reads it so
-		r.Whole("RT414", "status %d says nothing about the file, and a careful crawler then takes the whole site for closed", code)
+		r.whole("RT414", "status %d says nothing about the file, and a careful crawler then takes the whole site for closed", code)
 	}
 }
 
@@ -123,9 +120,9 @@ func (a Answer) status(r *report.Report) {
 // §2.3.1.2 asks crawlers to follow five, to any host, and binds the rules to the
 // origin that was asked; Yandex follows to other sites, Amazon lists a redirect
 // among the fetches that failed.
-func (a Answer) redirects(r *report.Report, asked *url.URL) *url.URL {
+func (a Answer) redirects(r *report, asked *url.URL) *url.URL {
 	if n := len(a.Redirects); n > maxRedirects {
-		r.Whole("RT415", "%v lead to the answer, and crawlers need not follow more than %d (RFC 9309 §2.3.1.2)", chars.Count(n,
+		r.whole("RT415", "%v lead to the answer, and crawlers need not follow more than %d (RFC 9309 §2.3.1.2)", model.Count(n,
 			"redirect"), maxRedirects)
 	}
 	seen := map[string]bool{asked.String(): true}
@@ -134,23 +131,23 @@ func (a Answer) redirects(r *report.Report, asked *url.URL) *url.URL {
 	for _, to := range a.Redirects {
 		next, err := at.Parse(to)
 		if err != nil {
-			r.Whole("RT415", "the redirect to %s leads nowhere", to)
+			r.whole("RT415", "the redirect to %s leads nowhere", to)
 			break
 		}
 		// At most one of these for each hop, and a change of host only once: further
 		// hops on the other host are its own affair.
 		switch {
 		case seen[next.String()]:
-			r.Whole("RT415", "the redirects come back to %s", next.String())
+			r.whole("RT415", "the redirects come back to %s", next.String())
 		case !strings.EqualFold(next.Hostname(), at.Hostname()) && !crossed:
 			crossed = true
-			r.Whole("RT415",
+			r.whole("RT415",
 				"the file is redirected to another host, %s: its rules still bind %s, and not every crawler follows",
 				next.Host, asked.Host)
 		case at.Scheme == "https" && next.Scheme == "http":
-			r.Whole("RT415", "the file is redirected from https to http, where any host on the way can change it")
+			r.whole("RT415", "the file is redirected from https to http, where any host on the way can change it")
 		case at.Scheme == "http" && next.Scheme == "https" && asked.Hostname() == next.Hostname():
-			r.Whole("RT415", "http has no file of its own, only a redirect to https: crawlers that do not follow find none")
+			r.whole("RT415", "http has no file of its own, only a redirect to https: crawlers that do not follow find none")
 		}
 		seen[next.String()] = true
 		at = next
@@ -159,36 +156,36 @@ func (a Answer) redirects(r *report.Report, asked *url.URL) *url.URL {
 }
 
 // contentType checks that the body is called what it is (RFC 9309 §2.3).
-func (a Answer) contentType(r *report.Report) {
+func (a Answer) contentType(r *report) {
 	// Crawlers in the wild parse any type; the strict ones do not, and what a server
 	// takes for HTML it may also compress, rewrite or decorate.
 	mediaType, params, err := mime.ParseMediaType(a.ContentType)
 	charset := strings.ToLower(params["charset"])
 	switch {
 	case a.ContentType == "":
-		r.Whole("RT014", "the answer has no content type")
+		r.whole("RT014", "the answer has no content type")
 	case err != nil || mediaType != "text/plain":
-		r.Whole("RT014", "the answer's content type is %s, not text/plain", a.ContentType)
+		r.whole("RT014", "the answer's content type is %s, not text/plain", a.ContentType)
 	case charset != "" && charset != "utf-8" && charset != "us-ascii":
-		r.Whole("RT014", "the answer's character set is %s, not UTF-8", params["charset"])
+		r.whole("RT014", "the answer's character set is %s, not UTF-8", params["charset"])
 	}
 }
 
 // Name judges the name of a file on disk or the path of a URL. Only the last element counts.
 // A name that is no attempt at robots.txt, such as "draft.txt", has no findings.
 func Name(name string) []Finding {
-	var r report.Report
+	var r report
 	judgeName(&r, name)
-	return findings(r.Sorted())
+	return r.sorted()
 }
 
-func judgeName(r *report.Report, name string) {
+func judgeName(r *report, name string) {
 	base := path.Base(strings.ReplaceAll(name, `\`, "/"))
 	switch {
 	case base == "robots.txt":
 	case strings.EqualFold(base, "robots.txt"):
-		r.Whole("RT001", "the file is named %s, and names are case-sensitive (RFC 9309 §2.3)", base)
+		r.whole("RT001", "the file is named %s, and names are case-sensitive (RFC 9309 §2.3)", base)
 	case strings.EqualFold(base, "robot.txt"):
-		r.Whole("RT002", "the file is named %s, which no crawler asks for (RFC 9309 §2.3)", base)
+		r.whole("RT002", "the file is named %s, which no crawler asks for (RFC 9309 §2.3)", base)
 	}
 }

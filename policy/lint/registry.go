@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
 )
 
 // Rule is one entry of the registry. ID and Name never change: configurations and links may
@@ -77,27 +75,8 @@ func (r Rule) URL() string {
 // Rules returns the registry in the order of the identifiers.
 func Rules() []Rule { return slices.Clone(rules()) }
 
-func ruleIndex(id string) (int, bool) {
-	return slices.BinarySearchFunc(rules(), id, func(r Rule, id string) int { return strings.Compare(r.ID, id) })
-}
-
-// findings adds to each finding what the registry says about its rule. A test proves that
-// each rule that is reported is there.
-func findings(found []report.Finding) []Finding {
-	var all []Finding
-	for _, f := range found {
-		i, ok := ruleIndex(f.ID)
-		if !ok {
-			continue
-		}
-		r := rules()[i]
-		all = append(all, Finding{
-			ID: r.ID, Name: r.Name, Severity: r.Severity, Engines: r.Engines,
-			Line: f.Number, Column: f.Column, Message: f.Message, More: f.More,
-			Suggestion: r.Advice, Replacement: f.Replacement, Example: f.Example,
-		})
-	}
-	return all
+func ruleIndex(id string) int {
+	return slices.IndexFunc(rules(), func(r Rule) bool { return r.ID == id })
 }
 
 // home is the module, which is also its page.

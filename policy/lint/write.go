@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 )
 
 // Report is the findings of one file.
@@ -65,9 +65,9 @@ var colors = [...]string{SeverityInfo: "1;36", SeverityWarning: "1;35", Severity
 // finding writes the first line of a paragraph. It is wrapped before it is coloured, so that
 // colours have no width.
 func (t *text) finding(name string, f Finding) {
-	place, word := strings.Map(chars.Printable, name+f.place()+": "), f.Severity.String()
+	place, word := strings.Map(model.Printable, name+f.place()+": "), f.Severity.String()
 	rest := fmt.Sprintf(": %s [%s %s] (%s)", f.Message, f.ID, f.Name, f.Engines)
-	wrapped := wrap(place+word+strings.Map(chars.Printable, rest), "    ", t.style.Width)
+	wrapped := wrap(place+word+strings.Map(model.Printable, rest), "    ", t.style.Width)
 	// A name that is wrapped stays plain.
 	if head := place + word; strings.HasPrefix(wrapped, head) {
 		wrapped = t.paint("1", place) + t.paint(colors[f.Severity], word) + wrapped[len(head):]
@@ -125,7 +125,7 @@ func excerpt(line []rune, column, room int) (shown, caret string) {
 		if r == '\t' {
 			r = ' '
 		}
-		b.WriteRune(chars.Printable(r))
+		b.WriteRune(model.Printable(r))
 		switch {
 		case from+i >= column-1:
 		case r >= 0x2E80 && r < 0xFE00: // two columns wide; so is the ideographic space
@@ -147,11 +147,11 @@ func (t *text) fix(f Finding) {
 	}
 	if f.Replacement != "" {
 		for line := range strings.SplitSeq(f.Replacement, "\n") {
-			fmt.Fprintf(t, "%*s %s\n", gutter-2, "", t.paint("32", "+ "+strings.Map(chars.Printable, line)))
+			fmt.Fprintf(t, "%*s %s\n", gutter-2, "", t.paint("32", "+ "+strings.Map(model.Printable, line)))
 		}
 	} else if f.Example != "" {
 		for line := range strings.SplitSeq(f.Example, "\n") {
-			fmt.Fprintf(t, "%*s %s\n", gutter-2, "", t.paint("33", "? "+strings.Map(chars.Printable, line)))
+			fmt.Fprintf(t, "%*s %s\n", gutter-2, "", t.paint("33", "? "+strings.Map(model.Printable, line)))
 		}
 	}
 	fmt.Fprintln(t, t.paint("32", "  fix:")+wrap("       "+f.Suggestion, "       ", t.style.Width)[6:])
@@ -170,7 +170,7 @@ func (t *text) summary(reports []Report) {
 	var parts []string
 	for s, what := range []string{SeverityError: "error", SeverityWarning: "warning", SeverityInfo: "remark"} {
 		if n[s] > 0 {
-			parts = append([]string{chars.Count(n[s], what)}, parts...)
+			parts = append([]string{model.Count(n[s], what)}, parts...)
 		}
 	}
 	switch {
@@ -178,7 +178,7 @@ func (t *text) summary(reports []Report) {
 	case len(reports) == 1:
 		fmt.Fprintln(t, strings.Join(parts, ", "))
 	default:
-		fmt.Fprintf(t, "%s in %d of %s\n", strings.Join(parts, ", "), files, chars.Count(len(reports), "file"))
+		fmt.Fprintf(t, "%s in %d of %s\n", strings.Join(parts, ", "), files, model.Count(len(reports), "file"))
 	}
 }
 

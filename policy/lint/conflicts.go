@@ -1,4 +1,4 @@
-package checks
+package lint
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 )
 
@@ -178,7 +177,7 @@ func (f *checker) hidden(hidings hidings) {
 				"readers that take the first match stop at %s in line %d and never come to this rule: put it first", hider.Text, hider.Number)
 		} else {
 			f.once("RT312", hider, hider.ValueAt, "",
-				"readers that take the first match stop here and never come to %v below, such as line %d", chars.Count(len(hidden), "rule"), first.Number)
+				"readers that take the first match stop here and never come to %v below, such as line %d", model.Count(len(hidden), "rule"), first.Number)
 		}
 	}
 }
@@ -258,7 +257,7 @@ func (f *checker) enumerations(rules []*model.Line) {
 		if d := listed[dir]; dir != "" && len(d) >= enumeration && !slices.ContainsFunc(rules, closes) {
 			f.add("RT010", d[0], d[0].ValueAt, "",
 				"%v list files of %s one by one, the last in line %d", // where the author may want to see it end
-				chars.Count(len(d), "rule"), dir, d[len(d)-1].Number)
+				model.Count(len(d), "rule"), dir, d[len(d)-1].Number)
 		}
 	}
 }
@@ -297,7 +296,7 @@ func (f *checker) indexPages(rules []*model.Line) {
 			continue // all readers agree
 		}
 		both := r.Text + "\nAllow: " + dir + "$"
-		if dir[0] == '*' || dir != reescape(model.Single(dir)) || strings.ContainsFunc(dir, chars.Invisible) {
+		if dir[0] == '*' || dir != reescape(model.Single(dir)) || strings.ContainsFunc(dir, model.Invisible) {
 			both = "" // other rules would write the new line anew, so that it is not known again
 		}
 		f.add("RT315", r, r.ValueAt, both, "%s also allows %s, for Google only", r.Value, dir)

@@ -1,4 +1,4 @@
-package checks
+package lint
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
@@ -88,15 +87,15 @@ func read(l *model.Line, value string) (path string, said []usage.Statement) {
 // a dictionary that does not parse says nothing at all.
 func (c *preferences) contentUsage(l *model.Line) {
 	path, said := read(l, l.Value)
-	dictionary := strings.Trim(l.Value[len(path):], chars.Blanks)
-	word, rest, _ := chars.CutWord(l.Value)
+	dictionary := strings.Trim(l.Value[len(path):], model.Blanks)
+	word, rest, _ := model.CutWord(l.Value)
 	switch s := said[0]; {
 	case s.Key != "":
 		c.unheard(l, dictionary, said)
 		for _, s := range said {
 			c.usage(l, path, s)
 		}
-	case path == "" && !strings.Contains(word, "=") && strings.Index(strings.TrimLeft(rest, chars.Blanks), "=") > 0:
+	case path == "" && !strings.Contains(word, "=") && strings.Index(strings.TrimLeft(rest, model.Blanks), "=") > 0:
 		c.add("RT502", l, l.ValueAt, l.With("/"+l.Value),
 			"%s does not begin with a slash, so it is no path and the preference does not parse", word)
 		return
@@ -156,7 +155,7 @@ func (c *preferences) unheard(l *model.Line, dictionary string, said []usage.Sta
 		return
 	}
 	for _, part := range parts {
-		_, alone := read(l, strings.Trim(part, chars.Blanks))
+		_, alone := read(l, strings.Trim(part, model.Blanks))
 		if len(alone) != 1 || alone[0].Problem != "" || !c.knows(alone[0]) {
 			continue
 		}
@@ -188,7 +187,7 @@ func yesNo(l *model.Line, path, label, value string) string {
 	}
 	members := strings.Split(l.Value[len(path):], ",")
 	for i, m := range members {
-		if said, _, _ := strings.Cut(m, ";"); word != "" && strings.Trim(said, chars.Blanks) == label+"="+value {
+		if said, _, _ := strings.Cut(m, ";"); word != "" && strings.Trim(said, model.Blanks) == label+"="+value {
 			members[i] = strings.Replace(m, "="+value, "="+word, 1)
 			return l.Text[:l.ValueAt] + path + strings.Join(members, ",")
 		}

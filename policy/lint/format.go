@@ -1,12 +1,12 @@
-package checks
+package lint
 
 import (
 	"cmp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
-	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 )
 
@@ -39,7 +39,7 @@ func (f *checker) format() bool {
 	if f.Wide {
 		f.add("RT107", first, -1, "", "the file is UTF-16 text, in which a crawler that expects UTF-8 finds no rules")
 	} else if f.Nuls > 0 { // Google's parser is written in C++ and takes a NUL for the end of the line
-		f.all("RT107", "the file holds %v, at which some readers end the line", chars.Count(f.Nuls, "NUL byte"))
+		f.all("RT107", "the file holds %v, at which some readers end the line", model.Count(f.Nuls, "NUL byte"))
 	}
 	// §2.2 allows LF, CRLF and CR. Mixed ends do no harm in most readers, but show that two
 	// programs write the file.
@@ -55,7 +55,7 @@ func (f *checker) format() bool {
 
 // head returns the first line that is not blank.
 func head(text string) string {
-	text = strings.TrimLeft(text, chars.Blanks+"\r\n")
+	text = strings.TrimLeft(text, model.Blanks+"\r\n")
 	if end := strings.IndexAny(text, "\r\n"); end >= 0 {
 		text = text[:end]
 	}
@@ -82,7 +82,7 @@ func (f *checker) size() {
 	if len(f.Text) > maxBytes {
 		past = cmp.Or(past, &model.Line{}) // only blank lines and comments
 		f.add("RT110", past, -1, "", "the file has %d bytes; crawlers stop after %d, and Yandex takes the whole site for open: %v past the cut",
-			len(f.Text), maxBytes, chars.Count(len(lost), "rule"))
+			len(f.Text), maxBytes, model.Count(len(lost), "rule"))
 	}
 	// The place is the first rule beyond the number that the message is about.
 	switch n := len(rules); {
@@ -101,12 +101,12 @@ func (f *checker) encoding(l *model.Line) {
 	}
 	// Rules that are pasted from a web page bring such characters along, and they
 	// hide why the rule does not match.
-	if i := strings.IndexFunc(l.Value, chars.Invisible); i >= 0 {
+	if i := strings.IndexFunc(l.Value, model.Invisible); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(l.Value[i:])
-		value := strings.Map(chars.Visible, l.Value)
+		value := strings.Map(model.Visible, l.Value)
 		replacement := l.With(value)
 		_, rest, _ := strings.Cut(l.Value, "\x00")
-		if l.Rule() && model.Core(value) == "/" || strings.Map(chars.Visible, rest) != "" {
+		if l.Rule() && model.Core(value) == "/" || strings.Map(model.Visible, rest) != "" {
 			replacement = "" // that would be about all of the site, or more than readers read
 		}
 		f.add("RT113", l, l.ValueAt+i, replacement, "the value holds the control or invisible character %U", r)
@@ -129,4 +129,96 @@ func invalidUTF8(s string) int {
 		}
 	}
 	return -1
+}
+
+// spelling checks whether the line is a record at all, and how its field is spelt
+// (RT101 to RT105). An unknown field is reported once; seen holds those
+// that were.
+func (f *checker) spelling(l *model.Line, seen map[string]bool) {
+	switch {
+	// Google reads the line if it has exactly two words, RFC 9309 §2.2 never.
+	case l.NoColon:
+		misspelt := ""
+		if l.Meant != strings.ToLower(l.Field) { // one line is one finding
+			misspelt = ", and is a misspelling of " + model.FieldName(l.Meant)
+		}
+		f.add("RT101", l, l.FieldAt()+len(l.Field), l.With(l.Value), "%s is not followed by a colon%v", l.Field, misspelt)
+		return
+	case l.Meant != "" && l.Meant == strings.ToLower(l.Field), f.disguised(l):
+		return
+	case l.Meant != "":
+	// Mostly sitemaps that lost their field, or never had one. To a parser the field
+	// is "https".
+	case model.IsURL(strings.Trim(l.Text[:l.CommentAt], model.Blanks)):
+		f.add("RT105", l, -1, sitemapLine(l), "the line holds only a URL")
+		return
+	// Prose with a colon in it is still prose: no field has blanks.
+	case l.Field == "" || len(l.Field) > model.MaxField || strings.ContainsAny(l.Field, model.Blanks):
+		f.add("RT104", l, -1, "# "+strings.Trim(l.Text, model.Blanks), "%s is neither comment nor record", l.Text)
+		return
+	default:
+		if name := strings.ToLower(l.Field); !seen[name] {
+			seen[name] = true
+			f.add("RT103", l, l.FieldAt(), "", "no known crawler reads the field %s", l.Field)
+		}
+		return
+	}
+	readers := "no crawler is known to read"
+	if l.Kind != "" {
+		readers = "only Google reads"
+	}
+	f.add("RT102", l, l.FieldAt(), l.With(l.Value), "%s is a misspelling of %v that %v", l.Field, model.FieldName(l.Meant), readers)
+}
+
+// disguised reports a line whose field would be a known one without a character that cannot be seen, or looks like
+// another: every reader loses the line.
+func (f *checker) disguised(l *model.Line) bool {
+	text := l.Text[:l.CommentAt]
+	if len(text) > maxReplacement {
+		return false
+	}
+	plain, odd, at := model.Undisguised(text)
+	field, value, ok := strings.Cut(plain, ":")
+	meant := model.Meaning(strings.Trim(field, model.Blanks))
+	if odd == 0 || !ok || meant == "" || at > strings.IndexAny(text+":", ":") {
+		return false
+	}
+	f.add("RT102", l, at, model.FieldName(meant)+": "+strings.Trim(value, model.Blanks),
+		"%v in the line hides %v from every crawler: it reads another field", model.Name(odd), model.FieldName(meant))
+	return true
+}
+
+// sitemapLine returns the record that a lone URL was meant to be, "" if that is not sure.
+func sitemapLine(l *model.Line) string {
+	u := strings.Trim(l.Text, model.Blanks)
+	if lower := strings.ToLower(u); !strings.Contains(lower, "sitemap") && !strings.Contains(lower, ".xml") {
+		return ""
+	}
+	return "Sitemap: " + u
+}
+
+// shouting remarks on fields and well-known product tokens in capitals (RT009). Names and
+// fields match in any case (RFC 9309 §2.2.1), so this is style alone. Unknown tokens are left
+// alone: SISTRIX is a name.
+func (f *checker) shouting(l *model.Line) {
+	word, at, replacement := l.Field, l.FieldAt(), l.With(l.Value)
+	if l.Kind == model.UserAgent && capitals(l.Value) {
+		if usual := model.KnownAgent(model.AgentName(l)); usual != "" && usual != l.Value {
+			word, at, replacement = l.Value, l.ValueAt, l.With(usual)
+		}
+	}
+	if l.Meant != "" && capitals(word) {
+		f.once("RT009", l, at, replacement, "%s is written in capitals", word)
+	}
+}
+
+// capitals reports whether s is a word of at least four letters, all of them capitals.
+func capitals(s string) bool {
+	letters := 0
+	for _, r := range s {
+		if unicode.IsUpper(r) {
+			letters++
+		}
+	}
+	return letters > 3 && !strings.ContainsFunc(s, unicode.IsLower)
 }

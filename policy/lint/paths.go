@@ -1,4 +1,4 @@
-package checks
+package lint
 
 import (
 	"strings"
@@ -6,10 +6,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
-	"github.com/robotsgate/robotsgate/policy/lint/internal/chars"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
-	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
-	"github.com/robotsgate/robotsgate/policy/lint/internal/same"
 )
 
 // path checks the value of one allow or disallow line. What is no path at all is
@@ -19,7 +16,7 @@ func (f *checker) path(l *model.Line) {
 	if l.CommentAt < len(l.Text) && v != "" {
 		f.hash(l)
 	}
-	comma, blank := strings.Index(v, ",/"), strings.IndexAny(v, chars.Blanks)
+	comma, blank := strings.Index(v, ",/"), strings.IndexAny(v, model.Blanks)
 	switch {
 	case v == "" && l.Kind == model.Allow: // it says nothing, or the opposite of what it seems to
 		f.add("RT309", l, l.ValueAt, "Disallow:",
@@ -30,7 +27,7 @@ func (f *checker) path(l *model.Line) {
 	// join the others, and close the site to them all.
 	case model.KnownAgent(v) != "":
 		f.add("RT003", l, l.ValueAt, "", "%s is a crawler's name, not a path, so the rule matches nothing", v)
-	case comma >= 0 && blank < 0 && !chars.AbsoluteURL(v):
+	case comma >= 0 && blank < 0 && !model.AbsoluteURL(v):
 		f.add("RT004", l, l.ValueAt+comma, "", "%s is one path, with its commas", v)
 	case blank >= 0: // no URL that is sent has one
 		f.add("RT004", l, l.ValueAt+blank, eachPath(l), "%s holds a blank, so it is one path that hardly any URL begins with", v)
@@ -43,7 +40,7 @@ func (f *checker) path(l *model.Line) {
 // the first byte of the path on (§2.2.2).
 func (f *checker) absolute(l *model.Line) bool {
 	what := "is a URL"
-	rest, ok := chars.CutScheme(l.Value)
+	rest, ok := model.CutScheme(l.Value)
 	host, path, deep := strings.Cut(rest, "/")
 	if !ok {
 		what = "begins with a host"
@@ -68,8 +65,8 @@ func (f *checker) elsewhere(host string) bool {
 	}
 	sitemaps := 0
 	for _, l := range f.Lines {
-		if l.Kind == model.Sitemap && chars.AbsoluteURL(l.Value) {
-			rest, _ := chars.CutScheme(l.Value)
+		if l.Kind == model.Sitemap && model.AbsoluteURL(l.Value) {
+			rest, _ := model.CutScheme(l.Value)
 			at, _, _ := strings.Cut(rest, "/")
 			if sitemaps++; bareHost(at) == host || sitemaps > maxSitemaps {
 				return false
@@ -91,8 +88,8 @@ func isHost(name string) bool {
 	name = strings.ToLower(name)
 	i := strings.LastIndexByte(name, '.')
 	end := name[i+1:]
-	return i > 0 && strings.Trim(name, chars.Letters+"0123456789-.") == "" && len(end) > 1 &&
-		strings.Trim(end, chars.Letters) == "" && !model.IsProgram(end) && !strings.HasPrefix(end, "htm")
+	return i > 0 && strings.Trim(name, model.Letters+"0123456789-.") == "" && len(end) > 1 &&
+		strings.Trim(end, model.Letters) == "" && !model.IsProgram(end) && !strings.HasPrefix(end, "htm")
 }
 
 // pattern checks a value that is one path, or the pattern of one.
@@ -102,8 +99,8 @@ func (f *checker) pattern(l *model.Line) {
 	// Google's matcher prepends nothing.
 	if v[0] != '/' && v[0] != '*' {
 		directory := ""
-		if strings.Trim(strings.ToLower(v), chars.Letters+"0123456789-_") == "" { // else what begins alike is meant
-			directory = "; write " + chars.Quote("/"+v+"/").String() + " if only the directory is meant"
+		if strings.Trim(strings.ToLower(v), model.Letters+"0123456789-_") == "" { // else what begins alike is meant
+			directory = "; write " + model.Quote("/"+v+"/").String() + " if only the directory is meant"
 		}
 		f.add("RT013", l, l.ValueAt, slashed(l), "%s begins with neither / nor *, so it matches nothing%v", v, directory)
 	}
@@ -140,7 +137,7 @@ func unlessAll(l *model.Line, path string) string {
 // slashed returns the rule with its slash: one is added, or what does not belong before it is removed: invisible
 // characters, quotation marks and brackets around the path, a backslash or an equals sign, an escaped slash.
 func slashed(l *model.Line) string {
-	v := strings.Map(chars.Visible, l.Value)
+	v := strings.Map(model.Visible, l.Value)
 	path := strings.TrimRight(strings.TrimLeft(v, "\"'`([{<\\"), "\"'`)]}>")
 	if strings.HasPrefix(path, "=/") {
 		path = path[1:]
@@ -168,7 +165,7 @@ func slashed(l *model.Line) string {
 func (f *checker) hash(l *model.Line) {
 	comment := l.Text[l.CommentAt:]
 	switch {
-	case strings.IndexByte(chars.Blanks+":", l.Text[l.CommentAt-1]) >= 0:
+	case strings.IndexByte(model.Blanks+":", l.Text[l.CommentAt-1]) >= 0:
 	// "#!" and "#/" are the paths of pages that script themselves together. Worse
 	// than useless: what is left of "Disallow: /#!/private" closes the whole site.
 	case strings.HasPrefix(comment, "#!"), strings.HasPrefix(comment, "#/"):
@@ -202,7 +199,7 @@ func eachPath(l *model.Line) string {
 func eachLine(l *model.Line, values []string) string {
 	var b strings.Builder
 	for _, v := range values {
-		if v != "" && b.Len() <= report.MaxReplacement+1 {
+		if v != "" && b.Len() <= maxReplacement+1 {
 			b.WriteString("\n" + l.With(v))
 		}
 	}
@@ -236,7 +233,7 @@ func (f *checker) wildcards(l *model.Line) {
 	// Google's matcher and design by §2.2.3: "$" designates the end, and only the
 	// end of the pattern is one. A name that begins with it, as in /$metadata, is meant so.
 	i := strings.IndexByte(v, '$')
-	if i >= 0 && i < len(v)-1 && !(strings.HasSuffix(v[:i], "/") && strings.Trim(strings.ToLower(v[i+1:i+2]), chars.Letters+"{") == "") {
+	if i >= 0 && i < len(v)-1 && !(strings.HasSuffix(v[:i], "/") && strings.Trim(strings.ToLower(v[i+1:i+2]), model.Letters+"{") == "") {
 		f.add("RT302", l, l.ValueAt+i, "", "$ is special at the end only: in %s it stands for a dollar sign", v)
 	}
 }
@@ -245,24 +242,23 @@ func (f *checker) wildcards(l *model.Line) {
 // another is there for that. All rules are judged at once: many files have a star in each line. The other findings keep
 // their budget.
 func (f *checker) star(l *model.Line, at int, replacement, format string, args ...any) {
-	if f.idle == nil && !f.Unbounded {
+	if f.idle == nil && !f.unbounded {
 		f.idle = map[*model.Line]bool{}
-		var edits []same.Edit
+		var edits []edit
 		for _, l := range f.Lines {
 			if core := model.Core(l.Value); l.Rule() && core != l.Value {
-				edits = append(edits, same.Edit{Line: l, Text: l.With(core)})
+				edits = append(edits, edit{l, l.With(core)})
 			}
 		}
-		judge := same.New(f.File, same.Findings)
-		judge.Ordered = true
-		for _, e := range judge.Keep(edits) {
-			f.idle[e.Line] = true
+		judge := newJudge(f.File, unordered, findingsBudget)
+		for _, e := range judge.keep(edits) {
+			f.idle[e.line] = true
 		}
-		if judge.Unsure {
-			f.Doubt("RT007")
+		if judge.unsure {
+			f.of("RT007").doubtful = true
 		}
 	}
-	if f.Unbounded || f.idle[l] {
+	if f.unbounded || f.idle[l] {
 		f.once("RT007", l, at, replacement, format, args...)
 	}
 }
@@ -275,7 +271,7 @@ func (f *checker) escapes(l *model.Line) {
 	v, at := l.Value, map[string]int{}
 	for i := len(v) - 1; i >= 0; i-- {
 		if v[i] >= 0x80 && utf8.RuneStart(v[i]) {
-			if r, _ := utf8.DecodeRuneInString(v[i:]); !chars.Invisible(r) {
+			if r, _ := utf8.DecodeRuneInString(v[i:]); !model.Invisible(r) {
 				at["RT306"] = i
 			}
 		}
@@ -296,7 +292,7 @@ func (f *checker) escapes(l *model.Line) {
 		}
 	}
 	escaped := ""
-	if len(at) > 0 && len(v) <= report.MaxReplacement && !strings.ContainsFunc(v, chars.Invisible) { // which RT113 removes
+	if len(at) > 0 && len(v) <= maxReplacement && !strings.ContainsFunc(v, model.Invisible) { // which RT113 removes
 		escaped = l.With(reescape(v))
 	}
 	// To RFC 9309 a stray "%" stands for itself, as %25 would; other readers give up
@@ -337,7 +333,7 @@ func reescape(v string) string {
 func session(v string) bool {
 	for _, key := range [...]string{"jsessionid=", "phpsessid="} {
 		_, value, _ := strings.Cut(strings.ToLower(v), key)
-		if n := len(value) - len(strings.TrimLeft(value, chars.Letters+"0123456789")); n >= 8 {
+		if n := len(value) - len(strings.TrimLeft(value, model.Letters+"0123456789")); n >= 8 {
 			return true
 		}
 	}

@@ -1,11 +1,10 @@
-package checks
+package lint
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/policy"
-	"github.com/robotsgate/robotsgate/policy/lint/internal/report"
 )
 
 // A suggestion changes how a pattern is written, not what it means: policy's normal form of both is one.
@@ -17,7 +16,7 @@ func FuzzReescape(f *testing.F) {
 		return policy.Parse([]byte("User-agent: *\nDisallow: " + v)).String()
 	}
 	f.Fuzz(func(t *testing.T, v string) {
-		if v = "/" + v; len(v) > report.MaxReplacement/3 || strings.ContainsAny(v, "\r\n#") || strings.TrimSpace(v) != v {
+		if v = "/" + v; len(v) > maxReplacement/3 || strings.ContainsAny(v, "\r\n#") || strings.TrimSpace(v) != v {
 			t.Skip("no pattern that is rewritten whole")
 		}
 		if got, want := normal(reescape(v)), normal(v); got != want {

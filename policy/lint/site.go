@@ -1,0 +1,389 @@
+package lint
+
+import (
+	"cmp"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
+)
+
+// closings checks what one group disallows (RT401 to RT403).
+func (f *checker) closings(g *model.Group) {
+	// Often left over from the days before the site was public.
+	if rule, exceptions := model.Closing(g.Rules); rule != nil && g.Star != nil {
+		if exceptions > 0 {
+			f.add("RT401", rule, rule.ValueAt,
+				"", "everything but the %v of this group is disallowed for *", model.Count(exceptions, "exception"))
+		} else if !f.Welcomes() { // else the site names whom it lets in
+			f.add("RT401", rule, rule.ValueAt, "", "everything is disallowed for *")
+		}
+	}
+	for _, r := range g.Rules {
+		if r.Kind != model.Disallow || r.Value == "" {
+			continue
+		}
+		// Google asks that style sheets and scripts be open: it judges pages as a
+		// browser shows them.
+		if g.Search != nil && f.closesAssets(g, r) {
+			f.once("RT402", r, r.ValueAt,
+				"", "%s closes style sheets or scripts to %s, which needs them to render pages", r.Value, g.Search.Value)
+		}
+		// RFC 9309 §3: these rules are no access control, and anyone can read them.
+		if word := sensitive(r.Value); word != "" && !f.common(r.Value) {
+			f.once("RT403", r, r.ValueAt, "", "%s tells every reader of this file where to find something %s", r.Value, word)
+		}
+	}
+}
+
+// assets are style sheets and scripts that pages of widespread systems need.
+var assets = [...]string{
+	"/_next/static/css/app.css", "/_next/static/chunks/main.js", "/_nuxt/entry.js", "/_astro/index.css",
+	"/wp-includes/js/jquery/jquery.min.js", "/wp-includes/css/dist/block-library/style.min.css",
+	"/wp-content/themes/theme/style.css", "/wp-content/plugins/plugin/script.js",
+	"/static/css/main.css", "/static/js/main.js", "/assets/app.css", "/assets/app.js", "/build/app.js", "/dist/main.js",
+	"/sites/default/files/css/style.css", "/themes/theme/style.css",
+	"/css/style.css", "/js/main.js", "/style.css", "/main.js",
+}
+
+// closesAssets reports whether a rule decides that style sheets or scripts are closed to the group: what an Allow opens
+// again is not. What closes the whole site closes more than these (RT401).
+func (f *checker) closesAssets(g *model.Group, r *model.Line) bool {
+	if model.Core(r.Value) == "/" {
+		return false
+	}
+	probes := assets[:]
+	if asset(r.Value) {
+		path := "/" + strings.Trim(strings.NewReplacer("*", "", "$", "").Replace(r.Value), "/")
+		probes = append([]string{path, path + "/style.css", path + "/main.js"}, probes...)
+	}
+	if f.rendered == nil {
+		f.rendered = policy.Google.Parse([]byte(f.Text))
+	}
+	name := model.AgentName(g.Search)
+	group := f.rendered.Group(name)
+	return slices.ContainsFunc(probes, func(p string) bool {
+		d := group.Decide(p)
+		return !d.Allowed && d.Rule.Line == r.Number
+	})
+}
+
+// asset tells patterns that close all style sheets or scripts, or a directory of
+// them. "/scripts/" is not among them: it mostly comes with a content management
+// system, which keeps there what runs on the server.
+func asset(pattern string) bool {
+	p := strings.ToLower(strings.TrimRight(pattern, "*$?/"))
+	at := strings.LastIndexAny(p, "/*")
+	switch p[at+1:] {
+	case ".css", ".js":
+		return true
+	case "css", "js", "javascript", "javascripts", "stylesheets", "styles":
+		return at <= 0 || strings.HasPrefix(pattern[len(p):], "/") // else it may be a page: /maps/api/js?
+	}
+	return false
+}
+
+// common reports whether the path is where WordPress, Drupal or Joomla has it: it is no secret.
+// Their own files, which sites extend, name it.
+func (f *checker) common(pattern string) bool {
+	p := strings.ToLower(strings.Trim(pattern, "/*$"))
+	switch p {
+	case "admin", "?q=admin", "index.php/admin":
+		return f.has("?q=admin", "index.php/admin", "core", "cron.php")
+	case "administrator":
+		return f.has("components", "plugins")
+	}
+	return p == "wp-admin" || strings.HasSuffix(p, "/wp-admin")
+}
+
+// has reports whether a rule is about one of the paths, without the slashes around it.
+func (f *checker) has(paths ...string) bool {
+	if f.paths == nil {
+		f.paths = map[string]bool{}
+		for _, l := range f.Lines {
+			if l.Rule() {
+				f.paths[strings.ToLower(strings.Trim(l.Value, "/*$"))] = true
+			}
+		}
+	}
+	return slices.ContainsFunc(paths, func(p string) bool { return f.paths[p] })
+}
+
+// sensitive returns the word that makes a path read as confidential, "" if none
+// does. Only whole words count, as "/administrative-law" is no secret; and not
+// "login" or "password", whose pages are linked from everywhere.
+func sensitive(pattern string) string {
+	for word := range strings.FieldsFuncSeq(pattern, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) {
+		if len(word) > len("administration") {
+			continue
+		}
+		switch lower := strings.ToLower(word); lower {
+		case "admin", "administrator", "administration", "backup", "backups", "private", "secret", "secrets",
+			"passwd", "confidential", "phpmyadmin", "internal", "intranet", "staging", "dump", "sql", "credentials",
+			"htpasswd", "htaccess":
+			return lower
+		}
+	}
+	return ""
+}
+
+// effectChecks checks what the file does to a site, and the records besides the
+// rules (RT4xx, RT006, RT011).
+func (f *checker) effectChecks() {
+	for _, g := range f.Groups {
+		f.closings(g)
+	}
+	hosts := 0 // Yandex read the first Host of the file, whichever group it was in
+	for _, l := range f.Lines {
+		if l.Kind == model.HostField {
+			hosts++
+			f.hostRecord(l, hosts)
+		}
+		f.loneRecord(l)
+		if l.Group != nil {
+			f.pacing(l)
+		}
+	}
+	for _, l := range f.Loose {
+		if l.Kind == model.CrawlDelay {
+			f.add("RT409", l, -1, "", "the crawl delay stands before any user-agent line, so it is for no crawler")
+		}
+	}
+	f.sitemaps()
+}
+
+// pacing checks a delay inside a group (RT212, RT409, RT410). Crawl-delay for * is as it should be:
+// it slows down each crawler that reads it.
+func (f *checker) pacing(l *model.Line) {
+	g := l.Group
+	switch l.Kind {
+	case model.CrawlDelay:
+		f.delay(l)
+		// Each of them says so in its documentation; Yandex since 22 February 2018.
+		if g.Hasty != nil {
+			f.once("RT410", l, -1, "", "%v does not read Crawl-delay, so %s is not slowed down", g.Engine, g.Hasty.Value)
+		}
+		fallthrough
+	case model.RequestRate, model.VisitTime:
+		if a := g.Token; a != nil && len(g.Agents) == 1 {
+			f.add("RT212", l, -1, "", "%s is a token that fetches nothing, so there is nothing to pace", a.Value)
+		}
+	}
+}
+
+// loneRecord checks the records that hold wherever they stand: Sitemap was never bound to a group, and what
+// is misspelt is so in any.
+func (f *checker) loneRecord(l *model.Line) {
+	switch l.Kind {
+	// Google ended its unofficial support on 1 September 2019; the others never had
+	// any.
+	case model.Noindex, model.Nofollow, model.Noarchive, model.Nosnippet:
+		f.add("RT404", l, -1, "", "%v has no effect in robots.txt: no engine reads it there", model.FieldName(l.Kind))
+	case model.Sitemap:
+		// Any host will do, but a full URL it must be, to Google, Yandex and
+		// sitemaps.org.
+		if !model.AbsoluteURL(l.Value) {
+			f.add("RT407", l, l.ValueAt, f.completed(l), "%s is not an absolute URL, so the sitemap is not found", l.Value)
+		}
+	case model.RequestRate:
+		if !rateForm().MatchString(l.Value) {
+			f.once("RT411", l, l.ValueAt, "", "%s is not of the form documents/time with a unit, such as 1/10s", l.Value)
+		}
+	case model.CleanParam:
+		if problem := cleanProblem(l.Value); problem != "" {
+			f.add("RT412", l, l.ValueAt, "", "%s %v", l.Value, problem)
+		}
+		if inStar(l) {
+			f.add("RT011", l, -1, "", "Yandex alone reads Clean-param, and this group is for all crawlers")
+		}
+	// Robot-version and Comment: a draft of 2002 that no engine took up. Revisit-after: meant
+	// for pages, and read by none even there. Host, which Yandex read until 2018, is RT006.
+	case model.RobotVersion, model.CommentField, model.RevisitAfter:
+		f.add("RT413", l, -1, "", "no engine reads %v any more", model.FieldName(l.Kind))
+	}
+}
+
+// inStar reports whether a record stands in a group for all crawlers (mistake 11).
+func inStar(l *model.Line) bool { return l.Group != nil && l.Group.Star != nil }
+
+// hostRecord checks a Host line, the nth of the file (RT006). However it is written: what it was for has not worked
+// since 20 March 2018. So the advice is to remove it.
+func (f *checker) hostRecord(l *model.Line, nth int) {
+	if inStar(l) && nth == 1 && l.Value != "" && !strings.ContainsAny(strings.TrimPrefix(strings.ToLower(l.Value), "https://"), "/[ \t") {
+		f.add("RT011", l, -1, "", "Yandex alone read Host, until March 2018, and this group is for all crawlers")
+	} else {
+		f.add("RT006", l, -1, "", "Host told Yandex the main mirror until March 2018; a redirect does so now")
+	}
+}
+
+const (
+	maxBingDelay    = 30  // seconds; more is read as 30
+	maxCommonsDelay = 300 // seconds; more disallows everything to crawler-commons
+)
+
+// delay checks the value of a Crawl-delay (RT409). It is no part of RFC 9309, and
+// means the pause between two fetches to some and to Bing a window of 1 to 30
+// seconds with at most one fetch in it.
+func (f *checker) delay(l *model.Line) {
+	delay, ok := policy.Parse([]byte("User-agent: *\nCrawl-delay: " + l.Value)).Group("*").CrawlDelay()
+	switch {
+	// Readers skip the line then, the strict ones also for "5s" or "[5]".
+	case !ok:
+		f.add("RT409", l, l.ValueAt, "", "%s is not a plain number of seconds", l.Value)
+	case delay == 0:
+		f.add("RT409", l, l.ValueAt, "", "a crawl delay of 0 asks for nothing")
+	case delay > maxCommonsDelay*time.Second && l.Group.Names("*", "ccbot"):
+		f.add("RT409", l, l.ValueAt, "", "a crawl delay above %d s shuts out readers such as Common Crawl", maxCommonsDelay)
+	case delay > maxBingDelay*time.Second && l.Group.Names("*", "bingbot", "msnbot", "adidxbot"):
+		f.add("RT409", l, l.ValueAt, "", "Bing waits %d s at most; the others of this group, as long as it says", maxBingDelay)
+	}
+}
+
+// rateForm is n/m with a unit, and a time of day in UTC that may follow, as Seznam documents
+// them: 100/15m, or 1/10s 1800-1900. Without a unit some readers take seconds, Seznam says nothing.
+var rateForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\d+/\d+[smhdSMHD](?:\s+\d{4}-\d{4})?$`)
+})
+
+// maxCleanParam is how long a Clean-param may be, in characters (Yandex).
+const maxCleanParam = 500
+
+// cleanProblem says what is wrong with a Clean-param, "" if nothing is. Yandex
+// documents parameters joined by "&", then a blank and a path prefix of letters,
+// digits and . - / * _ only, in 500 characters.
+func cleanProblem(v string) string {
+	words := strings.Fields(v)
+	if len(words) == 0 {
+		return "names no parameter"
+	}
+	path := ""
+	if len(words) > 1 {
+		path = words[1]
+	}
+	switch {
+	case len(v) > maxCleanParam:
+		return "is longer than 500 characters"
+	case words[0][0] == '/':
+		return "begins with the path, which belongs after the parameters"
+	// A value, a list of another kind, or a whole query was written.
+	case strings.ContainsAny(words[0], "?=,;/"), strings.Contains("&"+words[0]+"&", "&&"):
+		return "has parameters that are not joined by & alone"
+	case len(words) > 2:
+		return "has more than parameters and one path"
+	case strings.Trim(strings.ToLower(path), model.Letters+"0123456789.-/*_") != "":
+		return "has characters in its path that Yandex does not take"
+	}
+	return ""
+}
+
+// completed returns the sitemap line with the origin that serves the file, "" if
+// that is not known.
+func (f *checker) completed(l *model.Line) string {
+	if f.url == nil || l.Value == "" {
+		return ""
+	}
+	u, err := f.url.Parse(l.Value)
+	if err != nil {
+		return ""
+	}
+	return l.With(u.String())
+}
+
+// maxSitemaps is how many sitemaps are looked up among the rules.
+const maxSitemaps = 1000
+
+// siteMap is a sitemap on the host of the file.
+type siteMap struct {
+	*model.Line
+	target string
+}
+
+// sitemaps reports sitemaps that search engines may not fetch, though they may fetch the
+// pages around them (RT408). A site that shuts an engine out of all or of a directory, such as
+// one language, shuts out the sitemaps there as well, and means it. It does not mean the
+// sitemaps that a rule with wildcards happens to match.
+func (f *checker) sitemaps() {
+	places := f.ownSitemaps()
+	if len(places) == 0 {
+		return
+	}
+	// The lenient reading: what is misspelt was meant to close, too.
+	p := policy.Google.Parse([]byte(f.Text))
+	engines := [...]string{"Googlebot", "bingbot", "Yandex"}
+	// Looked up once: a group may have to be merged from many.
+	var groups [len(engines)]policy.Group
+	for i, token := range engines {
+		groups[i] = p.Group(token)
+	}
+	// One question for each sitemap and engine, or two; its cost depends on the length of
+	// the path, not on the rules.
+	for _, at := range places {
+		var closed []string
+		by, among := 0, surroundings(at.target)
+		for i, g := range groups {
+			if d := g.Decide(at.target); !d.Allowed && (g.Decide(among).Allowed || !meant(d.Rule, among)) {
+				closed = append(closed, engines[i])
+				by = d.Rule.Line
+			}
+		}
+		if len(closed) > 0 {
+			f.add("RT408", at.Line, at.ValueAt, "", "line %d closes the sitemap %s to %v", by, at.target, strings.Join(closed, ", "))
+		}
+	}
+}
+
+// meant reports whether the rule that closes a directory, with the sitemaps in it, was made
+// for that: it names the directory, or the directory is that of a language.
+func meant(r policy.Rule, dir string) bool {
+	return model.Plain(model.Core(r.Pattern)) || language().MatchString(path.Base(dir))
+}
+
+// language is "en", "pt-BR" and "pt_br".
+var language = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-zA-Z]{2}(?:[-_][a-zA-Z]{2})?$`)
+})
+
+// ownSitemaps returns the sitemaps that the rules of the file are about. Rules bind the
+// origin of the file alone: if the host that serves it is not known, it is taken for that of
+// the sitemaps as long as they name only one.
+func (f *checker) ownSitemaps() []siteMap {
+	var places []siteMap
+	only := ""
+	if f.url != nil {
+		only = f.url.Host
+	}
+	for _, l := range f.Lines {
+		if l.Kind != model.Sitemap || len(places) == maxSitemaps {
+			continue
+		}
+		u, err := url.Parse(l.Value)
+		if err != nil || u.Host == "" {
+			continue
+		}
+		only = cmp.Or(only, u.Host)
+		if strings.EqualFold(u.Host, only) {
+			places = append(places, siteMap{l, u.RequestURI()})
+		} else if f.url == nil {
+			return nil // several hosts, and it is not known which is ours
+		}
+	}
+	return places
+}
+
+// surroundings returns the directory of the pages that a sitemap stands among. A directory that is
+// only for sitemaps does not count: its pages are those around it.
+func surroundings(target string) string {
+	target, _, _ = strings.Cut(target, "?")
+	if i := strings.Index(strings.ToLower(target), "sitemap"); i >= 0 {
+		target = target[:i]
+	}
+	return target[:strings.LastIndexByte(target, '/')+1]
+}
