@@ -20,8 +20,7 @@ type message struct {
 	request   *message // of a response; nil: this is a request
 }
 
-// maxComponents bounds what a signature covers. For each member of a field that is covered,
-// the whole field is read.
+// maxComponents bounds what a signature covers. For each member of a field that is covered, the whole field is read.
 const maxComponents = 32
 
 // base returns the signature base (RFC 9421 §2.5): a line for each covered component, and one
@@ -93,8 +92,7 @@ func (m *message) value(component httpsfv.Item) (string, error) {
 	return strings.Join(lines, ", "), nil
 }
 
-// parameters returns those of a component that are known here. A signature over others cannot
-// be made or checked.
+// parameters returns those of a component that are known here. A signature over others cannot be made or checked.
 func parameters(component httpsfv.Item) (key string, ofRequest bool, err error) {
 	for _, name := range component.Params.Names() {
 		value, _ := component.Params.Get(name)

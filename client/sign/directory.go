@@ -34,12 +34,11 @@ const (
 	maxDirectory      = 64 << 10 // bytes that ReadDirectory reads
 )
 
-// Directory returns a handler that publishes the public keys of signers: a JSON Web Key Set (RFC
-// 7517). Each of the keys signs it for the hosts of the signers' Agents. A request for any other host
-// gets the keys without signatures, so a mirror gets nothing that vouches for it. Receivers accept
-// that: signatures are optional. A proxy in front that changes the Host has the same effect. A Signer
-// without an Agent adds its key, but no host. Before you change keys, publish both for a while:
-// receivers keep a directory for up to a day.
+// Directory returns a handler that publishes the public keys of signers: a JSON Web Key Set (RFC 7517). Each of the
+// keys signs it for the hosts of the signers' Agents. A request for any other host gets the keys without signatures, so
+// a mirror gets nothing that vouches for it. Receivers accept that: signatures are optional. A proxy in front that
+// changes the Host has the same effect. A Signer without an Agent adds its key, but no host. Before you change keys,
+// publish both for a while: receivers keep a directory for up to a day.
 //
 // The error names the first Signer whose key or Agent cannot be used.
 func Directory(signers ...*Signer) (http.Handler, error) {
@@ -149,14 +148,12 @@ func KeySetURLs(agent string) (revision00, revision01 string, err error) {
 	return revision00, revision01, nil
 }
 
-// ReadKeys returns the Ed25519 and RSA keys of a directory by their thumbprints, which are
-// their key IDs whatever the directory says. Keys of other types are left out (RFC 7517 §5),
-// and so are the test keys of RFC 9421, keys whose use or alg is for something else, and those whose nbf
-// is to come or whose exp has passed.
+// ReadKeys returns the Ed25519 and RSA keys of a directory by their thumbprints, which are their key IDs whatever the
+// directory says. Keys of other types are left out (RFC 7517 §5), and so are the test keys of RFC 9421, keys whose use
+// or alg is for something else, and those whose nbf is to come or whose exp has passed.
 //
-// The error says what is wrong with the directory: each key that is left out though its type
-// is known, each kid that is not the thumbprint of its key, or that it is no key set at all.
-// The other keys are returned beside it.
+// The error says what is wrong with the directory: each key that is left out though its type is known, each kid that is
+// not the thumbprint of its key, or that it is no key set at all. The other keys are returned beside it.
 func ReadKeys(body []byte) (map[string]crypto.PublicKey, error) {
 	keys, err := readKeys(body)
 	for id, section := range testKeys {
@@ -268,9 +265,8 @@ func (m members) fit(key crypto.PublicKey, now time.Time) error {
 	return nil
 }
 
-// VerifyDirectory checks that each key of a directory that was read from u has signed it for
-// that host. Keys that cannot be read do not count. Signatures of a directory are optional:
-// without them the error wraps ErrUnverified.
+// VerifyDirectory checks that each key of a directory that was read from u has signed it for that host. Keys that
+// cannot be read do not count. Signatures of a directory are optional: without them the error wraps ErrUnverified.
 func VerifyDirectory(u *url.URL, h http.Header, body []byte) error {
 	keys, err := readKeys(body)
 	if err != nil && len(keys) == 0 {

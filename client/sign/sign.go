@@ -10,12 +10,11 @@
 // answers an unsigned one for robots.txt with 403, which RFC 9309 §2.3.1.3 reads as "no
 // restrictions". Signing the pages alone would thus open what the site has closed.
 //
-// The site looks up the public key where Agent says, and the revisions read that differently. To 00 it is
-// an origin with the keys at [DirectoryPath]; to 01 it is the URL of the keys, fetched as it is sent.
-// Both are content with an origin that serves [Directory] at "/" and at DirectoryPath: give the keys a
-// host of their own. Otherwise choose by the receiver: an origin for 00, the full URL for 01.
-// [KeySetURLs] tells what an agent means to each. Some receivers still know only the form of
-// Signature-Agent before both, see Signer.BareAgent.
+// The site looks up the public key where Agent says, and the revisions read that differently. To 00 it is an origin
+// with the keys at [DirectoryPath]; to 01 it is the URL of the keys, fetched as it is sent. Both are content with an
+// origin that serves [Directory] at "/" and at DirectoryPath: give the keys a host of their own. Otherwise choose by
+// the receiver: an origin for 00, the full URL for 01. [KeySetURLs] tells what an agent means to each. Some receivers
+// still know only the form of Signature-Agent before both, see Signer.BareAgent.
 //
 // Seen in 2026-11, in both directions, and with a wrong agent refused: the JavaScript library
 // http-message-signatures 1.0 agrees on signatures of both revisions, and on those of [Directory].
@@ -63,9 +62,8 @@ const (
 // Logged, printed or encoded as JSON, a Signer shows its KeyID alone. Keep it by pointer: %v of a struct
 // with a Signer in an unexported field prints the key.
 type Signer struct {
-	// Key makes the signatures. Its public key must be an ed25519.PublicKey: Key is an
-	// ed25519.PrivateKey, or stands for one that a KMS or a security module holds. If nil, Sign and
-	// Directory fail and name it.
+	// Key makes the signatures. Its public key must be an ed25519.PublicKey: Key is an ed25519.PrivateKey, or stands
+	// for one that a KMS or a security module holds. If nil, Sign and Directory fail and name it.
 	Key crypto.Signer `json:"-" xml:"-" yaml:"-"` // where a struct embeds a Signer and hides its methods
 
 	// Agent is the value of the Signature-Agent field: an https URL, under which receivers find the
@@ -73,9 +71,8 @@ type Signer struct {
 	// fails and says so. A Directory needs none.
 	Agent string
 
-	// Lifetime is how long a signature is valid from its making, in whole seconds. If zero,
-	// one minute. If negative, Sign fails, for a signature must have an end: it takes from a second
-	// to 24 hours.
+	// Lifetime is how long a signature is valid from its making, in whole seconds. If zero, one minute. If negative,
+	// Sign fails, for a signature must have an end: it takes from a second to 24 hours.
 	Lifetime time.Duration
 
 	// Cover names what the signature covers besides the authority and the Signature-Agent
@@ -201,8 +198,7 @@ func agentURL(agent string) *url.URL {
 	return nil
 }
 
-// components lists what is covered. The authority comes first: it binds a signature to the
-// site that it is for.
+// components lists what is covered. The authority comes first: it binds a signature to the site that it is for.
 func (s *Signer) components() []httpsfv.Item {
 	agent := httpsfv.NewItem("signature-agent")
 	if !s.BareAgent {

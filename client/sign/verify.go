@@ -40,10 +40,9 @@ const (
 // Verifier checks signatures that Signers make, and others of the same profile with an
 // Ed25519 or RSA-PSS key. It is safe for concurrent use, if its functions are.
 type Verifier struct {
-	// Key returns the public key that the directory of agent lists under keyID: an
-	// ed25519.PublicKey or a *rsa.PublicKey. Its errors mean "not verified". agent comes from the
-	// request: if Key fetches it, a stranger has chosen the URL. If nil, nothing is verified, and
-	// the error names Key.
+	// Key returns the public key that the directory of agent lists under keyID: an ed25519.PublicKey or a
+	// *rsa.PublicKey. Its errors mean "not verified". agent comes from the request: if Key fetches it, a stranger has
+	// chosen the URL. If nil, nothing is verified, and the error names Key.
 	Key func(ctx context.Context, agent, keyID string) (crypto.PublicKey, error)
 
 	// Replayed reports whether it was called with the same nonce of the same key before. It may
@@ -51,8 +50,7 @@ type Verifier struct {
 	// signature without a nonce is invalid. If nil, a signature may be used again until it expires.
 	Replayed func(keyID, nonce string, until time.Time) bool
 
-	// Skew is how far the signer's clock may differ. If zero, 10 seconds. If negative, there
-	// is none.
+	// Skew is how far the signer's clock may differ. If zero, 10 seconds. If negative, there is none.
 	Skew time.Duration
 }
 
@@ -64,9 +62,8 @@ type Signed struct {
 	Expires time.Time
 }
 
-// Verify checks the signature of a request that a server has received. If r.URL has no scheme,
-// that is https for a request over TLS and http for any other: behind a proxy that ends TLS,
-// set it first.
+// Verify checks the signature of a request that a server has received. If r.URL has no scheme, that is https for a
+// request over TLS and http for any other: behind a proxy that ends TLS, set it first.
 //
 // A good signature vouches for what it covers: the site, the agent, and what else the signer
 // chose, which may leave out the method and the path. A covered Content-Digest is compared

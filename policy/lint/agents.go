@@ -29,10 +29,9 @@ func (f *checker) agentChecks() {
 	f.allowlistGap()
 }
 
-// agent checks the value of one user-agent line. RFC 9309 §2.2.1 gives product
-// tokens letters, "-" and "_" alone. Readers differ in what they make of the rest:
-// Google compares the leading run of such characters, Yandex and the robots of 1994
-// look for a substring, others compare the whole value.
+// agent checks the value of one user-agent line. RFC 9309 §2.2.1 gives product tokens letters, "-" and "_" alone.
+// Readers differ in what they make of the rest: Google compares the leading run of such characters, Yandex and the
+// robots of 1994 look for a substring, others compare the whole value.
 func (f *checker) agent(l *model.Line) {
 	name := model.AgentName(l)
 	switch {
@@ -49,8 +48,7 @@ func (f *checker) agent(l *model.Line) {
 
 // token checks the name of a crawler as it is written in l.
 func (f *checker) token(l *model.Line, name, written string) {
-	// The first slip says it all: what follows "Mozilla/5.0 (" is part of the version, and
-	// somewhere in it is the name.
+	// The first slip says it all: what follows "Mozilla/5.0 (" is part of the version, and somewhere in it is the name.
 	switch i := strings.IndexAny(l.Value, " \t,;/"); {
 	case i < 0:
 	case l.Value[i] != '/':
@@ -73,8 +71,7 @@ func (f *checker) token(l *model.Line, name, written string) {
 		}
 		f.add("RT209", l, l.ValueAt+i, replacement, "a * beside other characters in %s is no wildcard", l.Value)
 	}
-	// Of the name itself only: versions are RT206. One real file in ten has such a
-	// name, MJ12bot above all.
+	// Of the name itself only: versions are RT206. One real file in ten has such a name, MJ12bot above all.
 	if i := strings.IndexAny(written, "0123456789"); i >= 0 {
 		f.once("RT208", l, l.ValueAt+i, "", "the product token %s has a digit, at which Google cuts it", written)
 	}
@@ -98,9 +95,8 @@ func eachAgent(l *model.Line) string {
 // shape checks how the lines of a group lie: blank lines inside it (RT203), other
 // records between its user-agent lines (RT202), rules that are not there (RT012).
 func (f *checker) shape(g *model.Group, last bool) {
-	// The last group may be empty (RFC 9309 §2.1), but 1994 asks for a Disallow in
-	// each record, and an author who names a crawler rarely means to open
-	// everything to it.
+	// The last group may be empty (RFC 9309 §2.1), but 1994 asks for a Disallow in each record, and an author who names
+	// a crawler rarely means to open everything to it.
 	if len(g.Rules) == 0 && last {
 		a := g.Agents[len(g.Agents)-1]
 		replacement := a.Text + "\nDisallow:"
@@ -119,8 +115,7 @@ func (f *checker) shape(g *model.Group, last bool) {
 		for between < len(records) && records[between].Number < a.Number {
 			between++
 		}
-		// Lines that stand together share a group on purpose; a blank line shows
-		// that two groups were meant.
+		// Lines that stand together share a group on purpose; a blank line shows that two groups were meant.
 		if between > 0 {
 			f.fused(before, records[:between], a)
 		} else if a.AfterBlank {
@@ -131,10 +126,9 @@ func (f *checker) shape(g *model.Group, last bool) {
 	f.blankLines(g)
 }
 
-// fused reports two groups that are one because only records stand between them (RT202):
-// another record must not end a group (§2.2.4). One file in 25 has this, mostly by a
-// Crawl-delay that its author took for a rule. There is no text to replace the line by: an
-// empty Disallow would open to the first crawler what the group closes to it now.
+// fused reports two groups that are one because only records stand between them (RT202): another record must not end a
+// group (§2.2.4). One file in 25 has this, mostly by a Crawl-delay that its author took for a rule. There is no text to
+// replace the line by: an empty Disallow would open to the first crawler what the group closes to it now.
 func (f *checker) fused(before *model.Line, between []*model.Line, a *model.Line) {
 	preferences := ""
 	for _, r := range between {
@@ -146,10 +140,9 @@ func (f *checker) fused(before *model.Line, between []*model.Line, a *model.Line
 		before.Value, before.Number, a.Value, between[0].Field, between[0].Number, preferences)
 }
 
-// blankLines reports the first blank line between the user-agent lines and the
-// rules, and the first between rules. To RFC 9309 a blank line is nothing; to
-// Yandex and to 1994 it ends the group, and the rules below bind no crawler. A line
-// that holds a comment is blank to no reader.
+// blankLines reports the first blank line between the user-agent lines and the rules, and the first between rules. To
+// RFC 9309 a blank line is nothing; to Yandex and to 1994 it ends the group, and the rules below bind no crawler. A
+// line that holds a comment is blank to no reader.
 func (f *checker) blankLines(g *model.Group) {
 	var inside *model.Line
 	gaps := 0
@@ -171,9 +164,8 @@ func (f *checker) blankLines(g *model.Group) {
 	}
 }
 
-// repeated reports product tokens that have several groups. RFC 9309 §2.2.1 and
-// Google merge them; Yandex calls several groups for * an error, and the robots of
-// 1994 read the first alone. Files that a proxy prepends its own to look so.
+// repeated reports product tokens that have several groups. RFC 9309 §2.2.1 and Google merge them; Yandex calls several
+// groups for * an error, and the robots of 1994 read the first alone. Files that a proxy prepends its own to look so.
 func (f *checker) repeated() {
 	first := map[string]*model.Line{}
 	for _, g := range f.Groups {
@@ -237,12 +229,10 @@ func isFreePass(rules []*model.Line) bool {
 	return len(rules) > 0 && !slices.ContainsFunc(rules, func(r *model.Line) bool { return r.Kind != model.Disallow || r.Value != "" })
 }
 
-// lostFrom returns how many of the sorted patterns of star no pattern of own
-// covers, and the first of them.
+// lostFrom returns how many of the sorted patterns of star no pattern of own covers, and the first of them.
 func lostFrom(star, own []string) (lost int, example string) {
-	// Each pattern of own covers a span of the sorted star, found by two binary
-	// searches; what no span holds is lost. Comparing each with each would take
-	// seconds for the files that list thousands of crawlers.
+	// Each pattern of own covers a span of the sorted star, found by two binary searches; what no span holds is lost.
+	// Comparing each with each would take seconds for the files that list thousands of crawlers.
 	spans := make([]int, len(star)+1) // how many begin at a place, less those that end there
 	for _, p := range own {
 		from := sort.SearchStrings(star, p)
@@ -270,14 +260,12 @@ func lostFrom(star, own []string) (lost int, example string) {
 	return lost, example
 }
 
-// forgotten are crawlers of search engines that lists of welcome crawlers often lack, as
-// they came late. Applebot follows the group of Googlebot if it has none, but says so only in
-// its own documentation. The tokens that stand for the training of models are not missed: a
-// list that leaves them out keeps that out, too.
+// forgotten are crawlers of search engines that lists of welcome crawlers often lack, as they came late. Applebot
+// follows the group of Googlebot if it has none, but says so only in its own documentation. The tokens that stand for
+// the training of models are not missed: a list that leaves them out keeps that out, too.
 var forgotten = [...]string{"Applebot", "Amzn-SearchBot"}
 
-// allowlistGap reports what a list of welcome crawlers forgot (RT213). A file that
-// lets no crawler in is no such list.
+// allowlistGap reports what a list of welcome crawlers forgot (RT213). A file that lets no crawler in is no such list.
 func (f *checker) allowlistGap() {
 	named := map[string]bool{}
 	var star *model.Line

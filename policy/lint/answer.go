@@ -15,8 +15,7 @@ import (
 // maxRedirects is how many redirects a crawler follows (RFC 9309 §2.3.1.2).
 const maxRedirects = 5
 
-// Answer is the result of asking for a robots.txt file, as plain data. The zero value is a
-// request without an answer.
+// Answer is the result of asking for a robots.txt file, as plain data. The zero value is a request without an answer.
 type Answer struct {
 	URL         string   // asked for. If empty, its name is not judged.
 	StatusCode  int      // after redirects. If zero, no answer came.
@@ -28,8 +27,7 @@ type Answer struct {
 	Misnamed    []byte   // body of /robot.txt at the same origin. If nil, it was not asked for or answered no 2xx.
 }
 
-// Findings returns the mistakes in the answer, and in its body if a crawler would read it
-// (2xx).
+// Findings returns the mistakes in the answer, and in its body if a crawler would read it (2xx).
 func (a Answer) Findings() []Finding {
 	var r report
 	asked := a.asked()
@@ -90,13 +88,12 @@ func hosted(u *url.URL) *url.URL {
 	return u
 }
 
-// status checks the status code (RFC 9309 §2.3.1). The trap is that 401 and 403,
-// which were meant to lock crawlers out, are to them as if there were no file,
-// while a server in trouble locks all of them out but Yandex.
+// status checks the status code (RFC 9309 §2.3.1). The trap is that 401 and 403, which were meant to lock crawlers out,
+// are to them as if there were no file, while a server in trouble locks all of them out but Yandex.
 func (a Answer) status(r *report) {
 	retry := ""
 	if a.RetryAfter != "" {
-		retry = "; Retry-After is " + model.Quote(a.RetryAfter).String()
+		retry = "; Retry-After is " + model.Quote(a.RetryAfter)
 	}
 	switch code := a.StatusCode; {
 	case code/100 == 2, code == 404, code == 410: // the file, or plainly none
@@ -116,9 +113,8 @@ func (a Answer) status(r *report) {
 	}
 }
 
-// redirects checks the way to the answer and returns its last URL. RFC 9309
-// §2.3.1.2 asks crawlers to follow five, to any host, and binds the rules to the
-// origin that was asked; Yandex follows to other sites, Amazon lists a redirect
+// redirects checks the way to the answer and returns its last URL. RFC 9309 §2.3.1.2 asks crawlers to follow five, to
+// any host, and binds the rules to the origin that was asked; Yandex follows to other sites, Amazon lists a redirect
 // among the fetches that failed.
 func (a Answer) redirects(r *report, asked *url.URL) *url.URL {
 	if n := len(a.Redirects); n > maxRedirects {

@@ -17,9 +17,8 @@ type entry struct {
 	loses bool   // to a rule of the other kind that matches the same
 }
 
-// literal tells a pattern that readers without wildcards understand as it is meant.
-// Those are the readers that take the first match; what they cannot read is no
-// better for standing first.
+// literal tells a pattern that readers without wildcards understand as it is meant. Those are the readers that take the
+// first match; what they cannot read is no better for standing first.
 func (e *entry) literal() bool { return e.plain && e.Value == e.core }
 
 // conflictChecks compares the rules for each product token with one another.
@@ -35,8 +34,7 @@ func (f *checker) conflictChecks() {
 	}
 }
 
-// sortedEntries sorts the rules that have a path so that a plain pattern stands
-// before all that it covers.
+// sortedEntries sorts the rules that have a path so that a plain pattern stands before all that it covers.
 func sortedEntries(rules []*model.Line) []entry {
 	var entries []entry
 	for _, r := range rules {
@@ -105,18 +103,16 @@ func kindIndex(l *model.Line) int {
 	return 0
 }
 
-// cover is a plain rule on the way from the shortest to the one at hand, each
-// beginning with the one before.
+// cover is a plain rule on the way from the shortest to the one at hand, each beginning with the one before.
 type cover struct {
 	*entry
 	winner   *entry         // the last on the way here that has not lost to one of the same core
 	earliest [2]*model.Line // the first in the file of each kind on the way here
 }
 
-// covered walks the sorted rules and keeps on a stack those that cover the one at
-// hand, as a walk through a tree does. It reports what is shadowed (RT311), if no rule of the other kind
-// needs it, and what depends on the order (RT312). Each rule is pushed and popped once, so that 40,000
-// rules are no more than a sort.
+// covered walks the sorted rules and keeps on a stack those that cover the one at hand, as a walk through a tree does.
+// It reports what is shadowed (RT311), if no rule of the other kind needs it, and what depends on the order (RT312).
+// Each rule is pushed and popped once, so that 40,000 rules are no more than a sort.
 func (f *checker) covered(entries []entry) {
 	hidden := hidings{}
 	var path []cover
@@ -148,13 +144,11 @@ func (f *checker) covered(entries []entry) {
 	f.hidden(hidden)
 }
 
-// hidings are the rules that a first-match reader stops at, with those that it then never
-// comes to.
+// hidings are the rules that a first-match reader stops at, with those that it then never comes to.
 type hidings map[*model.Line][]*model.Line
 
-// note counts e among what is hidden if, of all rules that match its path, the first
-// in the file is of the other kind: the author wrote the exception below what it is
-// an exception from, or an Allow: / at the top.
+// note counts e among what is hidden if, of all rules that match its path, the first in the file is of the other kind:
+// the author wrote the exception below what it is an exception from, or an Allow: / at the top.
 func (h hidings) note(e *entry, earliest [2]*model.Line) {
 	k := kindIndex(e.Line)
 	hider, same := earliest[1-k], earliest[k]
@@ -165,9 +159,8 @@ func (h hidings) note(e *entry, earliest [2]*model.Line) {
 	h[hider] = append(h[hider], e.Line)
 }
 
-// hidden reports each hiding rule once. A single rule behind it is what has to
-// move; several are named by their number, since an Allow: / at the top of a long
-// group would fill the list.
+// hidden reports each hiding rule once. A single rule behind it is what has to move; several are named by their number,
+// since an Allow: / at the top of a long group would fill the list.
 func (f *checker) hidden(hidings hidings) {
 	byNumber := func(a, b *model.Line) int { return cmp.Compare(a.Number, b.Number) }
 	for _, hider := range slices.SortedFunc(maps.Keys(hidings), byNumber) {
@@ -204,8 +197,7 @@ func (f *checker) surprises(entries []entry) {
 
 // exceptionIn returns the first rule in a directory, if it is an allow line below it.
 func exceptionIn(entries []entry, dir string) *model.Line {
-	// What begins with the directory stands together, though not next to it:
-	// "/fish-soup" sorts before "/fish/".
+	// What begins with the directory stands together, though not next to it: "/fish-soup" sorts before "/fish/".
 	i, _ := slices.BinarySearchFunc(entries, dir, func(e entry, dir string) int {
 		return cmp.Compare(e.core, dir)
 	})
@@ -216,9 +208,8 @@ func exceptionIn(entries []entry, dir string) *model.Line {
 	return entries[i].Line
 }
 
-// caseVariants remarks on rules of one kind that differ only in case (RT313). Paths
-// are case-sensitive (RFC 9309 §2.2.2), and on servers that are not, a site needs both: so
-// this is no mistake, but a reason to look.
+// caseVariants remarks on rules of one kind that differ only in case (RT313). Paths are case-sensitive (RFC 9309
+// §2.2.2), and on servers that are not, a site needs both: so this is no mistake, but a reason to look.
 func (f *checker) caseVariants(rules []*model.Line) {
 	seen := map[string]*model.Line{}
 	for _, r := range rules {

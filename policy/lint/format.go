@@ -17,9 +17,8 @@ const (
 	maxYandexRule  = 1024 // characters
 )
 
-// format checks the file as a whole: its encoding, line ends and size (RT008, RT106
-// to RT111, RT114). It reports whether the rest is worth looking at: in a page, or in
-// UTF-16, one cause would give a finding for every line.
+// format checks the file as a whole: its encoding, line ends and size (RT008, RT106 to RT111, RT114). It reports
+// whether the rest is worth looking at: in a page, or in UTF-16, one cause would give a finding for every line.
 func (f *checker) format() bool {
 	first := &model.Line{Number: 1, Text: head(f.Text)}
 	switch {
@@ -41,8 +40,7 @@ func (f *checker) format() bool {
 	} else if f.Nuls > 0 { // Google's parser is written in C++ and takes a NUL for the end of the line
 		f.all("RT107", "the file holds %v, at which some readers end the line", model.Count(f.Nuls, "NUL byte"))
 	}
-	// §2.2 allows LF, CRLF and CR. Mixed ends do no harm in most readers, but show that two
-	// programs write the file.
+	// §2.2 allows LF, CRLF and CR. Mixed ends do no harm in most readers, but show that two programs write the file.
 	if f.Odd != 0 {
 		f.add("RT109", &model.Line{Number: f.Odd}, -1,
 			"", "lines end in several ways: LF %d, CRLF %d, CR %d", f.Ends[0], f.Ends[1], f.Ends[2])
@@ -62,8 +60,7 @@ func head(text string) string {
 	return text
 }
 
-// size checks what lies past the limits on bytes and rules (RT110, RT111). The
-// line that the cut falls in is lost, too.
+// size checks what lies past the limits on bytes and rules (RT110, RT111). The line that the cut falls in is lost, too.
 func (f *checker) size() {
 	var past *model.Line
 	var rules, lost []*model.Line
@@ -99,14 +96,13 @@ func (f *checker) encoding(l *model.Line) {
 	if i := invalidUTF8(l.Text); i >= 0 {
 		f.add("RT108", l, i, "", "byte %#02x is not valid UTF-8", l.Text[i])
 	}
-	// Rules that are pasted from a web page bring such characters along, and they
-	// hide why the rule does not match.
+	// Rules that are pasted from a web page bring such characters along, and they hide why the rule does not match.
 	if i := strings.IndexFunc(l.Value, model.Invisible); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(l.Value[i:])
-		value := strings.Map(model.Visible, l.Value)
+		value := model.Visible(l.Value)
 		replacement := l.With(value)
 		_, rest, _ := strings.Cut(l.Value, "\x00")
-		if l.Rule() && model.Core(value) == "/" || strings.Map(model.Visible, rest) != "" {
+		if l.Rule() && model.Core(value) == "/" || model.Visible(rest) != "" {
 			replacement = "" // that would be about all of the site, or more than readers read
 		}
 		f.add("RT113", l, l.ValueAt+i, replacement, "the value holds the control or invisible character %U", r)
@@ -131,43 +127,40 @@ func invalidUTF8(s string) int {
 	return -1
 }
 
-// spelling checks whether the line is a record at all, and how its field is spelt
-// (RT101 to RT105). An unknown field is reported once; seen holds those
-// that were.
+// spelling checks whether the line is a record at all, and how its field is spelt (RT101 to RT105). An unknown field is
+// reported once; seen holds those that were.
 func (f *checker) spelling(l *model.Line, seen map[string]bool) {
+	name, text := strings.ToLower(l.Field), strings.Trim(l.Text[:l.CommentAt], model.Blanks)
+	url, isURL := model.CutScheme(text)
 	switch {
 	// Google reads the line if it has exactly two words, RFC 9309 §2.2 never.
 	case l.NoColon:
 		misspelt := ""
-		if l.Meant != strings.ToLower(l.Field) { // one line is one finding
+		if l.Meant != name { // one line is one finding
 			misspelt = ", and is a misspelling of " + model.FieldName(l.Meant)
 		}
 		f.add("RT101", l, l.FieldAt()+len(l.Field), l.With(l.Value), "%s is not followed by a colon%v", l.Field, misspelt)
-		return
-	case l.Meant != "" && l.Meant == strings.ToLower(l.Field), f.disguised(l):
-		return
+	case l.Meant != "" && l.Meant == name, f.disguised(l):
 	case l.Meant != "":
-	// Mostly sitemaps that lost their field, or never had one. To a parser the field
-	// is "https".
-	case model.IsURL(strings.Trim(l.Text[:l.CommentAt], model.Blanks)):
-		f.add("RT105", l, -1, sitemapLine(l), "the line holds only a URL")
-		return
+		readers := "no crawler is known to read"
+		if l.Kind != "" {
+			readers = "only Google reads"
+		}
+		f.add("RT102", l, l.FieldAt(), l.With(l.Value), "%s is a misspelling of %v that %v", l.Field, model.FieldName(l.Meant), readers)
+	// Mostly sitemaps that lost their field, or never had one. To a parser the field is "https".
+	case isURL && url != "" && !strings.ContainsAny(url, model.Blanks):
+		sitemap := ""
+		if lower := strings.ToLower(l.Text); strings.Contains(lower, "sitemap") || strings.Contains(lower, ".xml") {
+			sitemap = "Sitemap: " + strings.Trim(l.Text, model.Blanks)
+		}
+		f.add("RT105", l, -1, sitemap, "the line holds only a URL")
 	// Prose with a colon in it is still prose: no field has blanks.
 	case l.Field == "" || len(l.Field) > model.MaxField || strings.ContainsAny(l.Field, model.Blanks):
 		f.add("RT104", l, -1, "# "+strings.Trim(l.Text, model.Blanks), "%s is neither comment nor record", l.Text)
-		return
-	default:
-		if name := strings.ToLower(l.Field); !seen[name] {
-			seen[name] = true
-			f.add("RT103", l, l.FieldAt(), "", "no known crawler reads the field %s", l.Field)
-		}
-		return
+	case !seen[name]:
+		seen[name] = true
+		f.add("RT103", l, l.FieldAt(), "", "no known crawler reads the field %s", l.Field)
 	}
-	readers := "no crawler is known to read"
-	if l.Kind != "" {
-		readers = "only Google reads"
-	}
-	f.add("RT102", l, l.FieldAt(), l.With(l.Value), "%s is a misspelling of %v that %v", l.Field, model.FieldName(l.Meant), readers)
 }
 
 // disguised reports a line whose field would be a known one without a character that cannot be seen, or looks like
@@ -188,18 +181,8 @@ func (f *checker) disguised(l *model.Line) bool {
 	return true
 }
 
-// sitemapLine returns the record that a lone URL was meant to be, "" if that is not sure.
-func sitemapLine(l *model.Line) string {
-	u := strings.Trim(l.Text, model.Blanks)
-	if lower := strings.ToLower(u); !strings.Contains(lower, "sitemap") && !strings.Contains(lower, ".xml") {
-		return ""
-	}
-	return "Sitemap: " + u
-}
-
-// shouting remarks on fields and well-known product tokens in capitals (RT009). Names and
-// fields match in any case (RFC 9309 §2.2.1), so this is style alone. Unknown tokens are left
-// alone: SISTRIX is a name.
+// shouting remarks on fields and well-known product tokens in capitals (RT009). Names and fields match in any case (RFC
+// 9309 §2.2.1), so this is style alone. Unknown tokens are left alone: SISTRIX is a name.
 func (f *checker) shouting(l *model.Line) {
 	word, at, replacement := l.Field, l.FieldAt(), l.With(l.Value)
 	if l.Kind == model.UserAgent && capitals(l.Value) {

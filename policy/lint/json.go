@@ -13,9 +13,8 @@ import (
 // WriteJSON writes one JSON object for each report, on a line of its own. All names are
 // always there; what does not apply is null. A file without findings has an empty array.
 //
-// An object has name, url (null for a file on disk) and findings. A finding has id, name,
-// severity, line, column, message, engines, suggestion, replacement, example and more, as the fields
-// of Finding.
+// An object has name, url (null for a file on disk) and findings. A finding has id, name, severity, line, column,
+// message, engines, suggestion, replacement, example and more, as the fields of Finding.
 func WriteJSON(w io.Writer, reports ...Report) error {
 	e := newEncoder(w)
 	for _, r := range reports {
@@ -93,9 +92,8 @@ func WriteRulesJSON(w io.Writer, rules ...Rule) error {
 // object is a JSON object.
 type object = map[string]any
 
-// WriteSARIF writes the reports as one run of the Static Analysis Results
-// Interchange Format (SARIF 2.1.0), with the whole registry as its rules. Findings
-// without a line name the file alone.
+// WriteSARIF writes the reports as one run of the Static Analysis Results Interchange Format (SARIF 2.1.0), with the
+// whole registry as its rules. Findings without a line name the file alone.
 func WriteSARIF(w io.Writer, reports ...Report) error {
 	registry, results := []object{}, []object{}
 	for _, r := range rules() {
@@ -130,8 +128,7 @@ func said(o object) object {
 	return o
 }
 
-// version returns the version of this module in the running program, "(devel)" if the go
-// command recorded none.
+// version returns the version of this module in the running program, "(devel)" if the go command recorded none.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

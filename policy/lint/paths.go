@@ -22,9 +22,8 @@ func (f *checker) path(l *model.Line) {
 		f.add("RT309", l, l.ValueAt, "Disallow:",
 			"Allow without a path has no effect, and disallowed everything for older robots of Yandex")
 	case v == "": // nothing is closed (RFC 9309 §2.2)
-	// Only a well-known name is safe to tell from a path without its slash (RT013).
-	// There is no replacement: in the group where the line stands, a User-agent line would
-	// join the others, and close the site to them all.
+	// Only a well-known name is safe to tell from a path without its slash (RT013). There is no replacement: in the
+	// group where the line stands, a User-agent line would join the others, and close the site to them all.
 	case model.KnownAgent(v) != "":
 		f.add("RT003", l, l.ValueAt, "", "%s is a crawler's name, not a path, so the rule matches nothing", v)
 	case comma >= 0 && blank < 0 && !model.AbsoluteURL(v):
@@ -56,8 +55,7 @@ func (f *checker) absolute(l *model.Line) bool {
 	return true
 }
 
-// elsewhere reports whether the host of a rule is not that of the file, as far as its URL or its
-// sitemaps tell.
+// elsewhere reports whether the host of a rule is not that of the file, as far as its URL or its sitemaps tell.
 func (f *checker) elsewhere(host string) bool {
 	host = bareHost(host)
 	if f.url != nil {
@@ -82,8 +80,7 @@ func bareHost(host string) string {
 	return strings.TrimPrefix(host, "www.")
 }
 
-// isHost reports whether the first part of a path is a host name, and not the name of a
-// program or a page.
+// isHost reports whether the first part of a path is a host name, and not the name of a program or a page.
 func isHost(name string) bool {
 	name = strings.ToLower(name)
 	i := strings.LastIndexByte(name, '.')
@@ -95,12 +92,11 @@ func isHost(name string) bool {
 // pattern checks a value that is one path, or the pattern of one.
 func (f *checker) pattern(l *model.Line) {
 	v := l.Value
-	// RFC 9309 §2.2 wants a slash, its own example 5.1 begins with a star, and
-	// Google's matcher prepends nothing.
+	// RFC 9309 §2.2 wants a slash, its own example 5.1 begins with a star, and Google's matcher prepends nothing.
 	if v[0] != '/' && v[0] != '*' {
 		directory := ""
 		if strings.Trim(strings.ToLower(v), model.Letters+"0123456789-_") == "" { // else what begins alike is meant
-			directory = "; write " + model.Quote("/"+v+"/").String() + " if only the directory is meant"
+			directory = "; write " + model.Quote("/"+v+"/") + " if only the directory is meant"
 		}
 		f.add("RT013", l, l.ValueAt, slashed(l), "%s begins with neither / nor *, so it matches nothing%v", v, directory)
 	}
@@ -137,7 +133,7 @@ func unlessAll(l *model.Line, path string) string {
 // slashed returns the rule with its slash: one is added, or what does not belong before it is removed: invisible
 // characters, quotation marks and brackets around the path, a backslash or an equals sign, an escaped slash.
 func slashed(l *model.Line) string {
-	v := strings.Map(model.Visible, l.Value)
+	v := model.Visible(l.Value)
 	path := strings.TrimRight(strings.TrimLeft(v, "\"'`([{<\\"), "\"'`)]}>")
 	if strings.HasPrefix(path, "=/") {
 		path = path[1:]
@@ -175,8 +171,7 @@ func (f *checker) hash(l *model.Line) {
 	}
 }
 
-// eachPath returns a rule for each part of a list of paths, or one whose blanks are
-// escaped if it is none.
+// eachPath returns a rule for each part of a list of paths, or one whose blanks are escaped if it is none.
 func eachPath(l *model.Line) string {
 	words := strings.Fields(l.Value)
 	parts := make([]string, len(words))
@@ -206,9 +201,8 @@ func eachLine(l *model.Line, values []string) string {
 	return strings.TrimPrefix(b.String(), "\n")
 }
 
-// wildcards checks '*' and '$' (RFC 9309 §2.2.3). A star at the end is implied by
-// the prefix match, also where Yandex describes it as appended to every rule; it is
-// not without effect, since the longer pattern wins.
+// wildcards checks '*' and '$' (RFC 9309 §2.2.3). A star at the end is implied by the prefix match, also where Yandex
+// describes it as appended to every rule; it is not without effect, since the longer pattern wins.
 func (f *checker) wildcards(l *model.Line) {
 	v := l.Value
 	switch c := model.Core(v); {
@@ -238,9 +232,8 @@ func (f *checker) wildcards(l *model.Line) {
 	}
 }
 
-// star remarks on a wildcard that matches nothing more. One that makes its rule win over
-// another is there for that. All rules are judged at once: many files have a star in each line. The other findings keep
-// their budget.
+// star remarks on a wildcard that matches nothing more. One that makes its rule win over another is there for that. All
+// rules are judged at once: many files have a star in each line. The other findings keep their budget.
 func (f *checker) star(l *model.Line, at int, replacement, format string, args ...any) {
 	if f.idle == nil && !f.unbounded {
 		f.idle = map[*model.Line]bool{}
@@ -263,10 +256,9 @@ func (f *checker) star(l *model.Line, at int, replacement, format string, args .
 	}
 }
 
-// escapes checks percent-encoding and what should have been encoded (RFC 9309
-// §2.2.2, RFC 3986 §2.1). Each kind is reported once a line, where its first stands. Google upper-cases the
-// digits of escapes and decodes none; RFC 9309 decodes those of unreserved
-// characters; the robots of 1994 compare bytes.
+// escapes checks percent-encoding and what should have been encoded (RFC 9309 §2.2.2, RFC 3986 §2.1). Each kind is
+// reported once a line, where its first stands. Google upper-cases the digits of escapes and decodes none; RFC 9309
+// decodes those of unreserved characters; the robots of 1994 compare bytes.
 func (f *checker) escapes(l *model.Line) {
 	v, at := l.Value, map[string]int{}
 	for i := len(v) - 1; i >= 0; i-- {
@@ -327,9 +319,8 @@ func reescape(v string) string {
 	return strings.TrimSuffix(normal, "\n")
 }
 
-// session tells a pattern that holds the value of a session identifier: eight
-// letters or digits, so that "jsessionid=" or "jsessionid=*" alone, which mean
-// every session, are none.
+// session tells a pattern that holds the value of a session identifier: eight letters or digits, so that "jsessionid="
+// or "jsessionid=*" alone, which mean every session, are none.
 func session(v string) bool {
 	for _, key := range [...]string{"jsessionid=", "phpsessid="} {
 		_, value, _ := strings.Cut(strings.ToLower(v), key)

@@ -45,9 +45,8 @@ func (f *checker) preferenceChecks() {
 			c.silent = g.Agents[0]
 		}
 	}
-	// Crawlers with a group of their own may not see a signal for *. A group that closes the site
-	// needs none, as in the files that a proxy manages, where * has the signal and each training
-	// crawler is shut out.
+	// Crawlers with a group of their own may not see a signal for *. A group that closes the site needs none, as in the
+	// files that a proxy manages, where * has the signal and each training crawler is shut out.
 	if c.star != nil && c.silent != nil {
 		c.add("RT507", c.star, -1, "", "the group for %s in line %d has no content signal, and some readers do not fall back to this one",
 			c.silent.Value, c.silent.Number)
@@ -82,13 +81,12 @@ func read(l *model.Line, value string) (path string, said []usage.Statement) {
 	return usage.ParseRecord(policy.Record{Field: model.FieldName(l.Kind), Value: value, Line: l.Number})
 }
 
-// contentUsage checks a value of the form [path] label=y, label=n. Whatever does
-// not begin with a slash belongs to the dictionary (RT502 is the trap in that), and
-// a dictionary that does not parse says nothing at all.
+// contentUsage checks a value of the form [path] label=y, label=n. Whatever does not begin with a slash belongs to the
+// dictionary (RT502 is the trap in that), and a dictionary that does not parse says nothing at all.
 func (c *preferences) contentUsage(l *model.Line) {
 	path, said := read(l, l.Value)
 	dictionary := strings.Trim(l.Value[len(path):], model.Blanks)
-	word, rest, _ := model.CutWord(l.Value)
+	word, rest := model.CutWord(l.Value)
 	switch s := said[0]; {
 	case s.Key != "":
 		c.unheard(l, dictionary, said)
@@ -134,8 +132,7 @@ func (c *preferences) usage(l *model.Line, path string, s usage.Statement) {
 	if c.usages == nil {
 		return // before any group, where it is for no crawler
 	}
-	// Statements for one path are combined, and any "n" among them is stronger: the
-	// opposite of allow and disallow.
+	// Statements for one path are combined, and any "n" among them is stronger: the opposite of allow and disallow.
 	path = cmp.Or(path, "/") // no path is the whole site
 	opposite := map[string]string{"y": "n", "n": "y"}[s.Value]
 	if was := c.usages[preference{path, s.Key, opposite}]; was != nil {
@@ -195,9 +192,8 @@ func yesNo(l *model.Line, path, label, value string) string {
 	return ""
 }
 
-// onDisallowed reports preferences for what may not be crawled (RT504): they attach
-// only to what is acquired. A path with wildcards, and one of which a part is
-// allowed, are left alone.
+// onDisallowed reports preferences for what may not be crawled (RT504): they attach only to what is acquired. A path
+// with wildcards, and one of which a part is allowed, are left alone.
 func (c *preferences) onDisallowed(l *model.Line, path string) {
 	path = cmp.Or(path, "/")
 	if c.asked++; c.asked > maxAsked || l.Group == nil || strings.ContainsAny(path, "*$") || slices.ContainsFunc(l.Group.Rules, func(r *model.Line) bool {
@@ -214,9 +210,8 @@ func (c *preferences) onDisallowed(l *model.Line, path string) {
 	}
 }
 
-// contentSignal checks a value of the form search=yes, ai-train=no (RT506). There
-// is no path in it. A key without a value, "ai_train", "true": each is as if it were not there, which
-// neither grants nor refuses anything.
+// contentSignal checks a value of the form search=yes, ai-train=no (RT506). There is no path in it. A key without a
+// value, "ai_train", "true": each is as if it were not there, which neither grants nor refuses anything.
 func (c *preferences) contentSignal(l *model.Line) {
 	_, said := read(l, l.Value)
 	if said == nil {
@@ -270,9 +265,8 @@ func (c *preferences) signal(l *model.Line, s usage.Statement) {
 	}
 }
 
-// disagreements compares the statements on training in their several notations
-// (RT509). A crawler that is shut out in part, or let in in part, agrees with
-// everything: only the whole site counts.
+// disagreements compares the statements on training in their several notations (RT509). A crawler that is shut out in
+// part, or let in in part, agrees with everything: only the whole site counts.
 func (c *preferences) disagreements() {
 	refused, granted := c.train[0], c.train[1]
 	// Within one notation it is RT505 or RT507.

@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// Rule is one entry of the registry. ID and Name never change: configurations and links may
-// refer to them.
+// Rule is one entry of the registry. ID and Name never change: configurations and links may refer to them.
 type Rule struct {
 	ID       string
 	Name     string
@@ -26,10 +25,9 @@ type Rule struct {
 	Example string
 }
 
-// manual is the registry: a section for each rule, sorted by identifier. A rule is an error if
-// the line has no effect or the opposite one, a warning if crawlers differ on it, and info if it
-// is a matter of style or merely worth knowing. Engines are those that are misled, not those
-// that warn.
+// manual is the registry: a section for each rule, sorted by identifier. A rule is an error if the line has no effect
+// or the opposite one, a warning if crawlers differ on it, and info if it is a matter of style or merely worth knowing.
+// Engines are those that are misled, not those that warn.
 //
 //go:embed README.md
 var manual string

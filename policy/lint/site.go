@@ -29,8 +29,7 @@ func (f *checker) closings(g *model.Group) {
 		if r.Kind != model.Disallow || r.Value == "" {
 			continue
 		}
-		// Google asks that style sheets and scripts be open: it judges pages as a
-		// browser shows them.
+		// Google asks that style sheets and scripts be open: it judges pages as a browser shows them.
 		if g.Search != nil && f.closesAssets(g, r) {
 			f.once("RT402", r, r.ValueAt,
 				"", "%s closes style sheets or scripts to %s, which needs them to render pages", r.Value, g.Search.Value)
@@ -74,9 +73,8 @@ func (f *checker) closesAssets(g *model.Group, r *model.Line) bool {
 	})
 }
 
-// asset tells patterns that close all style sheets or scripts, or a directory of
-// them. "/scripts/" is not among them: it mostly comes with a content management
-// system, which keeps there what runs on the server.
+// asset tells patterns that close all style sheets or scripts, or a directory of them. "/scripts/" is not among them:
+// it mostly comes with a content management system, which keeps there what runs on the server.
 func asset(pattern string) bool {
 	p := strings.ToLower(strings.TrimRight(pattern, "*$?/"))
 	at := strings.LastIndexAny(p, "/*")
@@ -115,9 +113,8 @@ func (f *checker) has(paths ...string) bool {
 	return slices.ContainsFunc(paths, func(p string) bool { return f.paths[p] })
 }
 
-// sensitive returns the word that makes a path read as confidential, "" if none
-// does. Only whole words count, as "/administrative-law" is no secret; and not
-// "login" or "password", whose pages are linked from everywhere.
+// sensitive returns the word that makes a path read as confidential, "" if none does. Only whole words count, as
+// "/administrative-law" is no secret; and not "login" or "password", whose pages are linked from everywhere.
 func sensitive(pattern string) string {
 	for word := range strings.FieldsFuncSeq(pattern, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
@@ -135,8 +132,7 @@ func sensitive(pattern string) string {
 	return ""
 }
 
-// effectChecks checks what the file does to a site, and the records besides the
-// rules (RT4xx, RT006, RT011).
+// effectChecks checks what the file does to a site, and the records besides the rules (RT4xx, RT006, RT011).
 func (f *checker) effectChecks() {
 	for _, g := range f.Groups {
 		f.closings(g)
@@ -183,13 +179,11 @@ func (f *checker) pacing(l *model.Line) {
 // is misspelt is so in any.
 func (f *checker) loneRecord(l *model.Line) {
 	switch l.Kind {
-	// Google ended its unofficial support on 1 September 2019; the others never had
-	// any.
+	// Google ended its unofficial support on 1 September 2019; the others never had any.
 	case model.Noindex, model.Nofollow, model.Noarchive, model.Nosnippet:
 		f.add("RT404", l, -1, "", "%v has no effect in robots.txt: no engine reads it there", model.FieldName(l.Kind))
 	case model.Sitemap:
-		// Any host will do, but a full URL it must be, to Google, Yandex and
-		// sitemaps.org.
+		// Any host will do, but a full URL it must be, to Google, Yandex and sitemaps.org.
 		if !model.AbsoluteURL(l.Value) {
 			f.add("RT407", l, l.ValueAt, f.completed(l), "%s is not an absolute URL, so the sitemap is not found", l.Value)
 		}
@@ -229,9 +223,8 @@ const (
 	maxCommonsDelay = 300 // seconds; more disallows everything to crawler-commons
 )
 
-// delay checks the value of a Crawl-delay (RT409). It is no part of RFC 9309, and
-// means the pause between two fetches to some and to Bing a window of 1 to 30
-// seconds with at most one fetch in it.
+// delay checks the value of a Crawl-delay (RT409). It is no part of RFC 9309, and means the pause between two fetches
+// to some and to Bing a window of 1 to 30 seconds with at most one fetch in it.
 func (f *checker) delay(l *model.Line) {
 	delay, ok := policy.Parse([]byte("User-agent: *\nCrawl-delay: " + l.Value)).Group("*").CrawlDelay()
 	switch {
@@ -256,9 +249,8 @@ var rateForm = sync.OnceValue(func() *regexp.Regexp {
 // maxCleanParam is how long a Clean-param may be, in characters (Yandex).
 const maxCleanParam = 500
 
-// cleanProblem says what is wrong with a Clean-param, "" if nothing is. Yandex
-// documents parameters joined by "&", then a blank and a path prefix of letters,
-// digits and . - / * _ only, in 500 characters.
+// cleanProblem says what is wrong with a Clean-param, "" if nothing is. Yandex documents parameters joined by "&", then
+// a blank and a path prefix of letters, digits and . - / * _ only, in 500 characters.
 func cleanProblem(v string) string {
 	words := strings.Fields(v)
 	if len(words) == 0 {
@@ -284,8 +276,7 @@ func cleanProblem(v string) string {
 	return ""
 }
 
-// completed returns the sitemap line with the origin that serves the file, "" if
-// that is not known.
+// completed returns the sitemap line with the origin that serves the file, "" if that is not known.
 func (f *checker) completed(l *model.Line) string {
 	if f.url == nil || l.Value == "" {
 		return ""
@@ -306,10 +297,9 @@ type siteMap struct {
 	target string
 }
 
-// sitemaps reports sitemaps that search engines may not fetch, though they may fetch the
-// pages around them (RT408). A site that shuts an engine out of all or of a directory, such as
-// one language, shuts out the sitemaps there as well, and means it. It does not mean the
-// sitemaps that a rule with wildcards happens to match.
+// sitemaps reports sitemaps that search engines may not fetch, though they may fetch the pages around them (RT408). A
+// site that shuts an engine out of all or of a directory, such as one language, shuts out the sitemaps there as well,
+// and means it. It does not mean the sitemaps that a rule with wildcards happens to match.
 func (f *checker) sitemaps() {
 	places := f.ownSitemaps()
 	if len(places) == 0 {
@@ -323,8 +313,7 @@ func (f *checker) sitemaps() {
 	for i, token := range engines {
 		groups[i] = p.Group(token)
 	}
-	// One question for each sitemap and engine, or two; its cost depends on the length of
-	// the path, not on the rules.
+	// One question for each sitemap and engine, or two; its cost depends on the length of the path, not on the rules.
 	for _, at := range places {
 		var closed []string
 		by, among := 0, surroundings(at.target)
@@ -351,9 +340,8 @@ var language = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-zA-Z]{2}(?:[-_][a-zA-Z]{2})?$`)
 })
 
-// ownSitemaps returns the sitemaps that the rules of the file are about. Rules bind the
-// origin of the file alone: if the host that serves it is not known, it is taken for that of
-// the sitemaps as long as they name only one.
+// ownSitemaps returns the sitemaps that the rules of the file are about. Rules bind the origin of the file alone: if
+// the host that serves it is not known, it is taken for that of the sitemaps as long as they name only one.
 func (f *checker) ownSitemaps() []siteMap {
 	var places []siteMap
 	only := ""

@@ -24,10 +24,9 @@ type Style struct {
 	Width int  // columns of the terminal. If zero or negative, messages are not wrapped.
 }
 
-// WriteText writes a paragraph for each finding, and a last line that counts them. A
-// paragraph begins as compilers begin theirs, with name:line:column. Below stand the line of
-// the file with a caret, after "+" what to write instead if that is certain, and after "fix:"
-// what to do. Without findings nothing is written.
+// WriteText writes a paragraph for each finding, and a last line that counts them. A paragraph begins as compilers
+// begin theirs, with name:line:column. Below stand the line of the file with a caret, after "+" what to write instead
+// if that is certain, and after "fix:" what to do. Without findings nothing is written.
 func WriteText(w io.Writer, style Style, reports ...Report) error {
 	t := &text{Writer: bufio.NewWriter(w), style: style}
 	for _, r := range reports {
@@ -62,12 +61,11 @@ func (t *text) paint(code, s string) string {
 // colors are those of compilers.
 var colors = [...]string{SeverityInfo: "1;36", SeverityWarning: "1;35", SeverityError: "1;31"}
 
-// finding writes the first line of a paragraph. It is wrapped before it is coloured, so that
-// colours have no width.
+// finding writes the first line of a paragraph. It is wrapped before it is coloured, so that colours have no width.
 func (t *text) finding(name string, f Finding) {
-	place, word := strings.Map(model.Printable, name+f.place()+": "), f.Severity.String()
+	place, word := model.Printable(name+f.place()+": "), f.Severity.String()
 	rest := fmt.Sprintf(": %s [%s %s] (%s)", f.Message, f.ID, f.Name, f.Engines)
-	wrapped := wrap(place+word+strings.Map(model.Printable, rest), "    ", t.style.Width)
+	wrapped := wrap(place+word+model.Printable(rest), "    ", t.style.Width)
 	// A name that is wrapped stays plain.
 	if head := place + word; strings.HasPrefix(wrapped, head) {
 		wrapped = t.paint("1", place) + t.paint(colors[f.Severity], word) + wrapped[len(head):]
@@ -75,8 +73,7 @@ func (t *text) finding(name string, f Finding) {
 	fmt.Fprintln(t, wrapped)
 }
 
-// place returns what follows the name: nothing for the file as a whole, line and
-// column as compilers write them.
+// place returns what follows the name: nothing for the file as a whole, line and column as compilers write them.
 func (f Finding) place() string {
 	switch {
 	case f.Line == 0:
@@ -125,7 +122,7 @@ func excerpt(line []rune, column, room int) (shown, caret string) {
 		if r == '\t' {
 			r = ' '
 		}
-		b.WriteRune(model.Printable(r))
+		b.WriteString(model.Printable(string(r)))
 		switch {
 		case from+i >= column-1:
 		case r >= 0x2E80 && r < 0xFE00: // two columns wide; so is the ideographic space
@@ -147,11 +144,11 @@ func (t *text) fix(f Finding) {
 	}
 	if f.Replacement != "" {
 		for line := range strings.SplitSeq(f.Replacement, "\n") {
-			fmt.Fprintf(t, "%*s %s\n", gutter-2, "", t.paint("32", "+ "+strings.Map(model.Printable, line)))
+			fmt.Fprintf(t, "%*s %s\n", gutter-2, "", t.paint("32", "+ "+model.Printable(line)))
 		}
 	} else if f.Example != "" {
 		for line := range strings.SplitSeq(f.Example, "\n") {
-			fmt.Fprintf(t, "%*s %s\n", gutter-2, "", t.paint("33", "? "+strings.Map(model.Printable, line)))
+			fmt.Fprintf(t, "%*s %s\n", gutter-2, "", t.paint("33", "? "+model.Printable(line)))
 		}
 	}
 	fmt.Fprintln(t, t.paint("32", "  fix:")+wrap("       "+f.Suggestion, "       ", t.style.Width)[6:])

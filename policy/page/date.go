@@ -11,9 +11,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
-// Names that dates are made of. time.Parse would take a zone that it does not
-// know for UTC, without an error, and one that it knows for different instants
-// on machines in different places.
+// Names that dates are made of. time.Parse would take a zone that it does not know for UTC, without an error, and one
+// that it knows for different instants on machines in different places.
 var (
 	weekdays = [...]string{"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"}
 	months   = [...]string{"JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"}
@@ -23,8 +22,7 @@ var (
 	}
 )
 
-// isWeekday reports whether s is the name of a weekday, whole as in RFC 850 or
-// its first three letters as in RFC 822.
+// isWeekday reports whether s is the name of a weekday, whole as in RFC 850 or its first three letters as in RFC 822.
 func isWeekday(s string) bool {
 	return slices.ContainsFunc(weekdays[:], func(day string) bool { return ascii.FoldEqual(s, day) || ascii.FoldEqual(s, day[:3]) })
 }
@@ -37,9 +35,8 @@ const firstYear = 1583
 // is made to look like one.
 const maxDate = 100
 
-// dateForm is the form of all dates that are read, with white space as oneSpaced leaves it. Which
-// names there are, and how many days a month has, it leaves to parseDate. It is compiled for the
-// first date.
+// dateForm is the form of all dates that are read, with white space as oneSpaced leaves it. Which names there are, and
+// how many days a month has, it leaves to parseDate. It is compiled for the first date.
 var dateForm = sync.OnceValue(func() *regexp.Regexp {
 	const (
 		iso   = `(?<year>\d{4})-(?<month>0[1-9]|1[0-2])-(?<day>\d\d)`
@@ -50,9 +47,8 @@ var dateForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:` + iso + `|` + rfc + `)(?:` + clock + `)? ?(?:` + zone + `)?$`)
 })
 
-// parseDate reads the value of unavailable_after: the dates of RFC 822
-// and RFC 850 and those of ISO 8601, with a zone by name or by offset. Without a
-// zone it is UTC, without a time the day begins it, which is the strict reading.
+// parseDate reads the value of unavailable_after: the dates of RFC 822 and RFC 850 and those of ISO 8601, with a zone
+// by name or by offset. Without a zone it is UTC, without a time the day begins it, which is the strict reading.
 // Fractions of a second are dropped.
 func parseDate(s string) (time.Time, bool) {
 	if s = oneSpaced(s); len(s) > maxDate {

@@ -1,12 +1,10 @@
-// Package page reads what a response says about the use of its content: the
-// X-Robots-Tag header field, <meta name="robots"> and its kin, and the rel
-// attribute of links. No standard defines them; the package follows what Google,
-// Yandex, Bing and MDN publish, and Yandex's published parser.
+// Package page reads what a response says about the use of its content: the X-Robots-Tag header field, <meta
+// name="robots"> and its kin, and the rel attribute of links. No standard defines them; the package follows what
+// Google, Yandex, Bing and MDN publish, and Yandex's published parser.
 //
-// [ParseHeader] and [Reader] collect [Rules]: statements with the place where
-// each stood. [Rules.For] computes what they come to for one crawler, as an
-// [Effect]; [Rules.Explain] says of each statement why it has no effect, if it
-// has none:
+// [ParseHeader] and [Reader] collect [Rules]: statements with the place where each stood. [Rules.For] computes what
+// they come to for one crawler, as an [Effect]; [Rules.Explain] says of each statement why it has no effect, if it has
+// none:
 //
 //	body := &page.Reader{Body: resp.Body, ContentType: resp.Header.Get("Content-Type")}
 //	resp.Body = body // and read it
@@ -15,28 +13,24 @@
 //		// do not list the page
 //	}
 //
-// These are statements about use. They change no crawling decision: the request
-// was allowed before the page was seen. A page that robots.txt disallows is not
-// fetched, so that its noindex is never seen. The rules are those of the final
-// response: a redirect and an error carry no page, and a 304 leaves those of the
-// stored response in force, unless it brings the header field itself (RFC 9111
-// §3.2, §4.3.4).
+// These are statements about use. They change no crawling decision: the request was allowed before the page was seen. A
+// page that robots.txt disallows is not fetched, so that its noindex is never seen. The rules are those of the final
+// response: a redirect and an error carry no page, and a 304 leaves those of the stored response in force, unless it
+// brings the header field itself (RFC 9111 §3.2, §4.3.4).
 //
 // # Reading
 //
-// A field line is a list of items, separated by commas. An item may begin with a
-// crawler's name and a colon, which hold for it and for all later items of the line.
-// Names of rules match whole, and case never matters. An item that is not understood is
-// ignored, and only that. Lists in meta elements name no crawlers: the element does.
+// A field line is a list of items, separated by commas. An item may begin with a crawler's name and a colon, which hold
+// for it and for all later items of the line. Names of rules match whole, and case never matters. An item that is not
+// understood is ignored, and only that. Lists in meta elements name no crawlers: the element does.
 //
 // A date of unavailable_after may be one of RFC 822, RFC 850 or ISO 8601. Zones
 // are Z, UT, UTC, GMT, those of North America by name, and offsets; without one it is UTC.
 //
 // # Engines
 //
-// What each engine does with a rule. Restrictions that apply to a crawler add up,
-// and the strictest value holds, except where the table has "lifts". The column
-// strict is the dialects RFC9309 and Original: a crawler of one's own, which
+// What each engine does with a rule. Restrictions that apply to a crawler add up, and the strictest value holds, except
+// where the table has "lifts". The column strict is the dialects RFC9309 and Original: a crawler of one's own, which
 // honors whatever it was asked for.
 //
 //	rule                      strict  Google  Yandex  Bing  sources
@@ -64,9 +58,8 @@
 //	Y  yandex.com/support/webmaster, meta robots; ydb-platform/ydb, library/cpp/http/fetch/httpfsm.rl6
 //	B  Bing webmaster help, robots meta tags; blogs.bing.com 2020-06 and 2023-09
 //
-// Engines also differ in whose statements apply, in two places. Google's AdsBot heeds
-// only what names it, not what is for all. Yandex's header parser knows the names yandex
-// and yandexbot and no others.
+// Engines also differ in whose statements apply, in two places. Google's AdsBot heeds only what names it, not what is
+// for all. Yandex's header parser knows the names yandex and yandexbot and no others.
 //
 // # Open questions
 //
@@ -80,10 +73,8 @@
 //
 // # Limits
 //
-// 64 field lines, 64 KiB of header text, 256 KiB of a page, 256 statements. What was read before
-// a limit counts, and Rules and Effect are Incomplete; behind that of a page, only if a meta element
-// seems to follow.
-// Nothing that a server sends makes the package fail, panic, or take more than time in
-// proportion to its size. Text in a Statement comes from the network: quote it before it
-// goes to a terminal.
+// 64 field lines, 64 KiB of header text, 256 KiB of a page, 256 statements. What was read before a limit counts, and
+// Rules and Effect are Incomplete; behind that of a page, only if a meta element seems to follow. Nothing that a server
+// sends makes the package fail, panic, or take more than time in proportion to its size. Text in a Statement comes from
+// the network: quote it before it goes to a terminal.
 package page

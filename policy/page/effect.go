@@ -8,10 +8,9 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
-// An Effect is what holds for one crawler. The zero value restricts nothing. Effects
-// can be compared by ==, which also looks at what changes nothing: a MaxSnippet stays
-// beside a NoSnippet that is stricter. An Effect is a value: copies may be used
-// concurrently.
+// An Effect is what holds for one crawler. The zero value restricts nothing. Effects can be compared by ==, which also
+// looks at what changes nothing: a MaxSnippet stays beside a NoSnippet that is stricter. An Effect is a value: copies
+// may be used concurrently.
 type Effect struct {
 	NoIndex         bool // do not list the page
 	NoFollow        bool // do not follow its links
@@ -28,17 +27,14 @@ type Effect struct {
 	// MaxSnippet is how many characters of text may be shown.
 	MaxSnippet Limit
 
-	// MaxVideoPreview is how many seconds of a video may be shown, 0 for a
-	// still image.
+	// MaxVideoPreview is how many seconds of a video may be shown, 0 for a still image.
 	MaxVideoPreview Limit
 
-	// MaxImagePreview is how large an image may be shown: "none", "standard" or
-	// "large". If empty, nothing was said.
+	// MaxImagePreview is how large an image may be shown: "none", "standard" or "large". If empty, nothing was said.
 	MaxImagePreview string
 
-	// UnavailableAfter is the instant after which the page may not be listed,
-	// in UTC. If zero, there is none. It is kept as an instant so that a stored
-	// page can be judged again later; see MayIndex.
+	// UnavailableAfter is the instant after which the page may not be listed, in UTC. If zero, there is none. It is
+	// kept as an instant so that a stored page can be judged again later; see MayIndex.
 	UnavailableAfter time.Time
 
 	// Incomplete says that there may be more than was read, as
@@ -53,17 +49,15 @@ type Limit struct {
 	N    int  // characters or seconds, 0 for none at all; -1: the engine chooses
 }
 
-// MayIndex reports whether the page may be listed at an instant: NoIndex is not
-// set, and UnavailableAfter has not passed. A crawler that lists embedded
-// pages on their own account looks at IndexIfEmbedded as well.
+// MayIndex reports whether the page may be listed at an instant: NoIndex is not set, and UnavailableAfter has not
+// passed. A crawler that lists embedded pages on their own account looks at IndexIfEmbedded as well.
 func (e Effect) MayIndex(at time.Time) bool {
 	return !e.NoIndex && (e.UnavailableAfter.IsZero() || !at.After(e.UnavailableAfter))
 }
 
-// MayFollow reports whether a link of the page with the value of its rel
-// attribute may be followed. The page's NoFollow holds for all of its links.
-// A link that is only ugc or sponsored may be followed; see [ParseRel].
-// Another page may lead to the same target.
+// MayFollow reports whether a link of the page with the value of its rel attribute may be followed. The page's NoFollow
+// holds for all of its links. A link that is only ugc or sponsored may be followed; see [ParseRel]. Another page may
+// lead to the same target.
 func (e Effect) MayFollow(rel string) bool {
 	return !e.NoFollow && !ParseRel(rel).NoFollow
 }
@@ -77,8 +71,7 @@ func (e *Effect) restrictions() [len(restrictionNames)]*bool {
 		&e.IndexIfEmbedded, &e.NoAI, &e.NoImageAI, &e.NoML}
 }
 
-// String returns the rules that say the same, as an X-Robots-Tag would, or
-// "all" if there are none.
+// String returns the rules that say the same, as an X-Robots-Tag would, or "all" if there are none.
 func (e Effect) String() string {
 	var rules []string
 	for i, held := range e.restrictions() {
@@ -104,9 +97,8 @@ func (e Effect) String() string {
 	return strings.Join(rules, ", ")
 }
 
-// A Rel is what the rel attribute of a link says to crawlers. The zero value
-// says nothing. Google has taken all three for hints since March 2020; a polite
-// crawler does not follow a NoFollow link from that page.
+// A Rel is what the rel attribute of a link says to crawlers. The zero value says nothing. Google has taken all three
+// for hints since March 2020; a polite crawler does not follow a NoFollow link from that page.
 type Rel struct {
 	NoFollow  bool // the page does not vouch for the target
 	UGC       bool // a user of the site made the link

@@ -16,10 +16,9 @@ const maxReuse = 1 << 10
 // rawElements are the elements whose content is no markup to a Tokenizer, but is in svg and math.
 var rawElements = [...]string{"script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "plaintext"}
 
-// A scanner reads the meta elements of a page: what x/net/html's Tokenizer finds, except that the
-// content of noscript is markup, as for a reader without scripts, and that "/>" closes an
-// element in svg and math (HTML §13.2.6.5). Where the parser of a browser may see a meta element in
-// what is passed over, the rules are incomplete.
+// A scanner reads the meta elements of a page: what x/net/html's Tokenizer finds, except that the content of noscript
+// is markup, as for a reader without scripts, and that "/>" closes an element in svg and math (HTML §13.2.6.5). Where
+// the parser of a browser may see a meta element in what is passed over, the rules are incomplete.
 type scanner struct {
 	listParser
 	foreign int  // svg and math elements that are open

@@ -13,14 +13,12 @@ const (
 	maxHeader = 64 << 10 // bytes of all field lines
 )
 
-// ParseHeader reads the X-Robots-Tag field lines of a response, which are what
-// [net/http.Header.Values] returns for that name. Each is read on its own,
-// because a scope ends with its line: never pass lines that were joined,
-// nor only the first of them.
+// ParseHeader reads the X-Robots-Tag field lines of a response, which are what [net/http.Header.Values] returns for
+// that name. Each is read on its own, because a scope ends with its line: never pass lines that were joined, nor only
+// the first of them.
 //
-// Reading cannot fail: what is not understood becomes a [Statement] with a
-// Problem. At most 64 lines, 64 KiB of text and 256 statements are read; if
-// there is more, the Rules are incomplete.
+// Reading cannot fail: what is not understood becomes a [Statement] with a Problem. At most 64 lines, 64 KiB of text
+// and 256 statements are read; if there is more, the Rules are incomplete.
 func ParseHeader(lines []string) Rules {
 	if len(lines) == 0 {
 		return Rules{}
@@ -45,9 +43,8 @@ func ParseHeader(lines []string) Rules {
 	return p.Rules
 }
 
-// ParseMeta reads one meta element, for a program that has parsed the page
-// already: the values of its attributes name and content, character references
-// decoded. Where the element stood is not known, so Statement.Offset is -1. An
+// ParseMeta reads one meta element, for a program that has parsed the page already: the values of its attributes name
+// and content, character references decoded. Where the element stood is not known, so Statement.Offset is -1. An
 // element that does not address crawlers yields no statements.
 func ParseMeta(name, content string) Rules {
 	var p listParser
@@ -178,9 +175,8 @@ func (p *listParser) value(s *Statement) {
 	}
 }
 
-// date returns the whole value of a date that may hold a comma: a value that is
-// only the name of a weekday takes the next item too. That item must begin
-// with a digit, as every date behind a weekday does, because the rule of another
+// date returns the whole value of a date that may hold a comma: a value that is only the name of a weekday takes the
+// next item too. That item must begin with a digit, as every date behind a weekday does, because the rule of another
 // item should not be lost to a broken date.
 func (p *listParser) date(value string) string {
 	if p.next > len(p.line) || !isWeekday(value) {
@@ -195,8 +191,7 @@ func (p *listParser) date(value string) string {
 	return trim(p.line[strings.LastIndex(p.line[:at], value):end])
 }
 
-// number reads -1 or decimal digits. What is larger than any int32 counts
-// as the largest of them.
+// number reads -1 or decimal digits. What is larger than any int32 counts as the largest of them.
 func number(s string) (int64, bool) {
 	if s == "-1" {
 		return -1, true

@@ -6,9 +6,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
-// metadata are names of meta elements that never are crawlers: those of the HTML
-// standard and its registry that occur most. Without the table, the list of a
-// page's keywords would count as rules for a crawler called keywords.
+// metadata are names of meta elements that never are crawlers: those of the HTML standard and its registry that occur
+// most. Without the table, the list of a page's keywords would count as rules for a crawler called keywords.
 var metadata = [...]string{
 	"application-name", "author", "color-scheme", "copyright", "description", "format-detection", "generator",
 	"keywords", "language", "news_keywords", "rating", "referrer", "subject", "theme-color", "title", "viewport",

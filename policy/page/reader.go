@@ -8,13 +8,11 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
-// maxPage is how many bytes of a page are kept for the Tokenizer. The head of a page has a
-// tenth of that.
+// maxPage is how many bytes of a page are kept for the Tokenizer. The head of a page has a tenth of that.
 const maxPage = 256 << 10
 
-// A Reader is the body of a response that looks for meta elements in what its
-// caller reads. It hands over each piece as soon as Body does, and never reads on its own
-// account:
+// A Reader is the body of a response that looks for meta elements in what its caller reads. It hands over each piece as
+// soon as Body does, and never reads on its own account:
 //
 //	body := &page.Reader{Body: resp.Body, ContentType: resp.Header.Get("Content-Type")}
 //	resp.Body = body
@@ -25,25 +23,22 @@ const maxPage = 256 << 10
 // Body must be decoded: of a gzipped one nothing can be read. Pages in UTF-16 are
 // understood. In their statements "?" stands for what is not ASCII.
 //
-// Like its Body, a Reader is for one goroutine at a time, but Close may be called
-// while another reads if that holds for Body. A Reader must not be copied. The
-// zero Reader is an empty page.
+// Like its Body, a Reader is for one goroutine at a time, but Close may be called while another reads if that holds for
+// Body. A Reader must not be copied. The zero Reader is an empty page.
 type Reader struct {
 	// Body is the body of the response. If nil, it is empty.
 	Body io.ReadCloser
 
-	// ContentType is the Content-Type field of the response. If empty, the body
-	// is taken for HTML.
+	// ContentType is the Content-Type field of the response. If empty, the body is taken for HTML.
 	ContentType string
 
 	// Header are the X-Robots-Tag field lines of the response, with whose statements
 	// Rules begins; see ParseHeader. If nil, Rules has those of the page alone.
 	Header []string
 
-	// Meta is called once for each meta element with a name and a content, those that are not for
-	// crawlers included, with the values of the attributes and the element's offset in the body:
-	// during the Read that completes what is kept, or before that during Rules. If nil, nothing
-	// is called.
+	// Meta is called once for each meta element with a name and a content, those that are not for crawlers included,
+	// with the values of the attributes and the element's offset in the body: during the Read that completes what is
+	// kept, or before that during Rules. If nil, nothing is called.
 	Meta func(name, content string, offset int64)
 
 	started, passing bool   // it is no HTML
@@ -79,9 +74,8 @@ func (r *Reader) Close() error {
 	return r.Body.Close()
 }
 
-// Rules returns the statements of Header and those of the meta elements that have been
-// read so far. They are complete, see [Rules.Incomplete], if the page has been read to its end
-// and did not go beyond a limit.
+// Rules returns the statements of Header and those of the meta elements that have been read so far. They are complete,
+// see [Rules.Incomplete], if the page has been read to its end and did not go beyond a limit.
 func (r *Reader) Rules() Rules {
 	found := r.found
 	if !r.whole {
@@ -137,8 +131,7 @@ func (s *seeker) finds(p []byte) bool {
 	return true
 }
 
-// ParseHTML returns the statements of the meta elements of a page, as a [Reader]
-// does that has read it to the end.
+// ParseHTML returns the statements of the meta elements of a page, as a [Reader] does that has read it to the end.
 func ParseHTML(page []byte) Rules {
 	var r Reader
 	r.look(page, io.EOF)
@@ -198,8 +191,7 @@ func isXHTML(contentType string) bool {
 	return holds([]string{"application/xhtml+xml", "application/vnd.wap.xhtml+xml"}, mediaType(contentType))
 }
 
-// mediaType cuts the parameters of a Content-Type, and a second value that a
-// server sent beside it.
+// mediaType cuts the parameters of a Content-Type, and a second value that a server sent beside it.
 func mediaType(contentType string) string {
 	if i := strings.IndexAny(contentType, ";,"); i >= 0 {
 		contentType = contentType[:i]

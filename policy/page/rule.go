@@ -58,9 +58,8 @@ type rule struct {
 
 const directories = "the directory that it is about no longer exists"
 
-// rules are the names that any engine documents or that sites use, those of
-// the table in the package documentation. A rule whose used is empty is
-// known, so that it does not count as a misspelling, and has no effect.
+// rules are the names that any engine documents or that sites use, those of the table in the package documentation. A
+// rule whose used is empty is known, so that it does not count as a misspelling, and has no effect.
 var rules = [...]rule{
 	{name: "noindex", sets: noIndex, used: strict | google | yandex | bing},
 	{name: "nofollow", sets: noFollow, used: strict | google | yandex | bing},
@@ -132,6 +131,5 @@ func reading(d policy.Dialect) *engine {
 
 func isSpace(c rune) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// trim cuts ASCII white space. Line breaks occur in folded fields and in
-// attributes.
+// trim cuts ASCII white space. Line breaks occur in folded fields and in attributes.
 func trim(s string) string { return strings.Trim(s, " \t\n\v\f\r") }

@@ -13,30 +13,26 @@ import (
 // Rules are the statements of one response about how its content may be used,
 // from its header, from its meta elements or from both (they form one set).
 //
-// The zero value holds no statements and restricts nothing. Rules are immutable,
-// cheap to copy and safe for concurrent use. They keep the text that they were
-// read from: at most 64 KiB of header and 256 KiB of a page.
+// The zero value holds no statements and restricts nothing. Rules are immutable, cheap to copy and safe for concurrent
+// use. They keep the text that they were read from: at most 64 KiB of header and 256 KiB of a page.
 type Rules struct {
 	statements []Statement
 	incomplete bool
 }
 
-// A Statement is one item of a list of rules, as it stood in the response:
-// a rule, or something that was not understood. The text comes from the network
-// and may hold any bytes; quote it before it goes to a terminal.
+// A Statement is one item of a list of rules, as it stood in the response: a rule, or something that was not
+// understood. The text comes from the network and may hold any bytes; quote it before it goes to a terminal.
 //
 // The zero value is no statement that a response can make.
 type Statement struct {
-	// Rule is the name of the rule, in lower case if it is a known one. It is
-	// empty if the item has none.
+	// Rule is the name of the rule, in lower case if it is a known one. It is empty if the item has none.
 	Rule string
 
 	// Value is what stands behind the colon of the rule, as written.
 	Value string
 
-	// Scope is the crawler that the statement is for, as written, or empty if it
-	// is for all: the name before a colon in the header, the name of a meta
-	// element that is not robots.
+	// Scope is the crawler that the statement is for, as written, or empty if it is for all: the name before a colon in
+	// the header, the name of a meta element that is not robots.
 	Scope string
 
 	// Line is the X-Robots-Tag field line, counted from 1, or 0 for a meta element.
@@ -56,8 +52,7 @@ type Statement struct {
 	number int64 // the value: a number, a row of imagePreviews, seconds since 1970
 }
 
-// String returns the statement with the place where it stood:
-// X-Robots-Tag line 1: "googlebot: noindex".
+// String returns the statement with the place where it stood: X-Robots-Tag line 1: "googlebot: noindex".
 func (s Statement) String() string {
 	switch {
 	case s.Line > 0:
@@ -68,13 +63,11 @@ func (s Statement) String() string {
 	return fmt.Sprintf("meta at byte %d: %q", s.Offset, s.Text)
 }
 
-// All returns all statements in the order in which they stood, those without
-// effect included.
+// All returns all statements in the order in which they stood, those without effect included.
 func (r Rules) All() iter.Seq[Statement] { return slices.Values(r.statements) }
 
-// Incomplete reports whether the response may hold statements that were not
-// read: there was more than the limits allow, or the body was not read to its
-// end.
+// Incomplete reports whether the response may hold statements that were not read: there was more than the limits allow,
+// or the body was not read to its end.
 func (r Rules) Incomplete() bool { return r.incomplete }
 
 // maxStatements is how many are kept of one response.
@@ -91,11 +84,10 @@ func (r Rules) Add(o Rules) Rules {
 	return Rules{append(slices.Clip(r.statements), o.statements...), incomplete}
 }
 
-// For returns what the statements come to for a crawler with the product tokens, as the
-// engine behind the dialect reads them. A statement applies if it names no crawler, or
-// one of the tokens: whole, in any case. Pass every name that the crawler answers to:
-// "googlebot-news", "googlebot"; or "yandexbot", "yandex". Without tokens, only what is
-// for all applies.
+// For returns what the statements come to for a crawler with the product tokens, as the engine behind the dialect reads
+// them. A statement applies if it names no crawler, or one of the tokens: whole, in any case. Pass every name that the
+// crawler answers to: "googlebot-news", "googlebot"; or "yandexbot", "yandex". Without tokens, only what is for all
+// applies.
 //
 // The restrictions add up, and the smallest limit and earliest date hold, but for what the package
 // documentation says of Yandex and Bing. RFC9309 and Original are the strict reading for
@@ -105,9 +97,8 @@ func (r Rules) For(d policy.Dialect, tokens ...string) Effect {
 	return t.effect(r.incomplete)
 }
 
-// Explain returns all statements, each with the reason why it has no effect for
-// a crawler with the product tokens in the dialect, or with "" if it has one.
-// A statement that a stricter one makes redundant has no effect.
+// Explain returns all statements, each with the reason why it has no effect for a crawler with the product tokens in
+// the dialect, or with "" if it has one. A statement that a stricter one makes redundant has no effect.
 func (r Rules) Explain(d policy.Dialect, tokens ...string) iter.Seq2[Statement, string] {
 	return func(yield func(Statement, string) bool) {
 		e := reading(d)

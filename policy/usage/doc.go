@@ -1,7 +1,6 @@
-// Package usage reads what sites say about the use of their content: whether it may train
-// models, be given to models as input, or be listed by a search engine. Most of that follows
-// drafts, which change: the package changes with them, and the module promises no
-// compatibility for it until they are RFCs.
+// Package usage reads what sites say about the use of their content: whether it may train models, be given to models as
+// input, or be listed by a search engine. Most of that follows drafts, which change: the package changes with them, and
+// the module promises no compatibility for it until they are RFCs.
 //
 // Sites say it in several ways, and no document puts these in order. The package reads
 // each by its own rules, as a list of [Statement] with the place where each stood.
@@ -32,8 +31,7 @@
 //	                  and for train-ai
 //	ai-use:image      likewise: to use images, ask for this and for ai-use
 //
-// There is no hierarchy. For a use that qualifies as search, only search counts, whatever
-// the other two say (vocab-08).
+// There is no hierarchy. For a use that qualifies as search, only search counts, whatever the other two say (vocab-08).
 //
 // # What is read
 //
@@ -110,10 +108,9 @@
 //
 // # Limits
 //
-// 64 KiB of a field or meta element in all, 1 MiB of a tdmrep.json, 64 other paths of robots.txt
-// that are as long as the longest, and 1,024 statements. What is beyond a limit is not read; a
-// Statement with a Problem says so. Nothing that a site sends makes the package fail, panic, or
-// take more than time in proportion to its size: paths take a few times as long as rules of a
-// robots.txt do. Text in a Statement comes from the network: quote it before it goes to a
+// 64 KiB of a field or meta element in all, 1 MiB of a tdmrep.json, 64 other paths of robots.txt that are as long as
+// the longest, and 1,024 statements. What is beyond a limit is not read; a Statement with a Problem says so. Nothing
+// that a site sends makes the package fail, panic, or take more than time in proportion to its size: paths take a few
+// times as long as rules of a robots.txt do. Text in a Statement comes from the network: quote it before it goes to a
 // terminal.
 package usage

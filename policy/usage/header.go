@@ -13,9 +13,8 @@ import (
 // ParseHeader returns what the header of a response says about its content: Content-Usage
 // (attach-05), Content-Signal, tdm-reservation and tdm-policy, and Link to a license of RSL.
 //
-// The field lines of Content-Usage are one dictionary: the last value of a label counts,
-// while of two lines in robots.txt both do. X-Robots-Tag is read by package page; see
-// [ParseRules].
+// The field lines of Content-Usage are one dictionary: the last value of a label counts, while of two lines in
+// robots.txt both do. X-Robots-Tag is read by package page; see [ParseRules].
 func ParseHeader(h http.Header) []Statement {
 	l := list{in: InHeader}
 	if fields := h[string(ContentUsage)]; len(fields) > 0 {
@@ -49,9 +48,8 @@ func ParseMeta(name, content string, offset int64) []Statement {
 	return l.said
 }
 
-// ParseRules returns the page rules that have an effect for a crawler with the product
-// tokens, as the engine behind the dialect reads them; see [page.Rules.For]. If only the
-// nofollow half of a none is in force, its Key is nofollow.
+// ParseRules returns the page rules that have an effect for a crawler with the product tokens, as the engine behind the
+// dialect reads them; see [page.Rules.For]. If only the nofollow half of a none is in force, its Key is nofollow.
 func ParseRules(r page.Rules, d policy.Dialect, tokens ...string) []Statement {
 	var l list
 	lifted := !r.For(d, tokens...).NoIndex

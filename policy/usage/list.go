@@ -170,8 +170,7 @@ func isAbsolute(s string) bool {
 
 const space = " \t\r\n\f"
 
-// lower trims and lowers ASCII: names are ASCII, and the folding of Unicode would make "K"
-// of the Kelvin sign.
+// lower trims and lowers ASCII: names are ASCII, and the folding of Unicode would make "K" of the Kelvin sign.
 func lower(s string) string {
 	s = strings.Trim(s, space)
 	for i := range len(s) {

@@ -13,18 +13,16 @@ var records = []string{string(ContentUsage), string(ContentSignal), licenseField
 // ParseRobots returns what a robots.txt file says about the use of a target to the crawler
 // with the product token. The target is that of [policy.Group.Decide].
 //
-// Of Content-Usage it returns the lines under the crawler's own name with the longest path
-// that matches (attach-05). The path is matched as RFC 9309 §2.2.2 says, in every dialect.
-// Each line is a statement by itself, unlike field lines of a header. If the target may not be
-// crawled, there is none.
+// Of Content-Usage it returns the lines under the crawler's own name with the longest path that matches (attach-05).
+// The path is matched as RFC 9309 §2.2.2 says, in every dialect. Each line is a statement by itself, unlike field lines
+// of a header. If the target may not be crawled, there is none.
 //
 // Of Content-Signal it returns the lines of the crawler's group; else those outside of
 // groups; else those of the group for "*", marked Inherited. Of License it returns those of
 // the crawler's group, else those outside of groups (RSL 1.0).
 //
-// A policy token is a name that stands for a use, not for a crawler, such as
-// Google-Extended. For each of them that has a group of its own, ParseRobots tells whether
-// that allows the target. The group for "*" never stands in.
+// A policy token is a name that stands for a use, not for a crawler, such as Google-Extended. For each of them that has
+// a group of its own, ParseRobots tells whether that allows the target. The group for "*" never stands in.
 //
 // A file that is unavailable or unreachable says nothing.
 func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string) []Statement {

@@ -6,10 +6,9 @@ import (
 	"errors"
 )
 
-// ParseTDMRep returns what a file /.well-known/tdmrep.json says about the use of a target,
-// which is that of [policy.Group.Decide]. The first entry whose location matches counts. An
-// entry or a property of the wrong type says nothing. The package does not fetch the file,
-// which is one more request for each origin.
+// ParseTDMRep returns what a file /.well-known/tdmrep.json says about the use of a target, which is that of
+// [policy.Group.Decide]. The first entry whose location matches counts. An entry or a property of the wrong type says
+// nothing. The package does not fetch the file, which is one more request for each origin.
 func ParseTDMRep(file []byte, target string) []Statement {
 	l := list{in: InTDMRep}
 	var entries []map[string]json.RawMessage // a struct would take names in any case, and the last of them

@@ -68,9 +68,8 @@ type Statement struct {
 	By Mechanism
 	In Place
 
-	// Line is the line of robots.txt, the entry of tdmrep.json, or the field line of the
-	// header, counted from 1. It is 0 if there is none: the field lines of Content-Usage
-	// are one dictionary.
+	// Line is the line of robots.txt, the entry of tdmrep.json, or the field line of the header, counted from 1. It is
+	// 0 if there is none: the field lines of Content-Usage are one dictionary.
 	Line int
 
 	// Offset is where in the page the meta element begins, in bytes from 0. It is -1 if
@@ -124,13 +123,11 @@ func (s Statement) String() string {
 	return fmt.Sprintf("%s, %s: %q", place, name, s.Text)
 }
 
-// For combines what was said about one label: any Disallow is Disallow; else any Allow is
-// Allow; else it is Unknown (vocab-08 §5.1). It also returns the first statement that says
-// so, or the zero Statement.
+// For combines what was said about one label: any Disallow is Disallow; else any Allow is Allow; else it is Unknown
+// (vocab-08 §5.1). It also returns the first statement that says so, or the zero Statement.
 //
-// The table translates the statements, each by those rows that fit it. Without one it is
-// [Table]. A label that no row has is an error: nothing can disallow it, so that a misspelt one
-// would never be refused.
+// The table translates the statements, each by those rows that fit it. Without one it is [Table]. A label that no row
+// has is an error: nothing can disallow it, so that a misspelt one would never be refused.
 //
 // Of several TDM reservations only those count that stand closest to the content: in meta
 // elements, else in the header, else in tdmrep.json.

@@ -1,6 +1,5 @@
-// Package model is what package lint knows of a file before it judges it: lines with the
-// fields that their author meant, groups, and the comments that silence a rule. It also knows
-// the crawlers that groups name.
+// Package model is what package lint knows of a file before it judges it: lines with the fields that their author
+// meant, groups, and the comments that silence a rule. It also knows the crawlers that groups name.
 package model
 
 import (
@@ -14,9 +13,10 @@ import (
 
 // File is a robots.txt file cut into lines and groups.
 type File struct {
-	quiet  silence
-	Text   string // without byte order mark
-	BOM    int    // bytes of the byte order mark; fewer than three if it is damaged
+	quiet  map[silent]bool
+	next   []string // rules that comments switch off at the next record
+	Text   string   // without byte order mark
+	BOM    int      // bytes of the byte order mark; fewer than three if it is damaged
 	Nuls   int
 	Wide   bool   // UTF-16
 	HTML   bool   // a page, not a list of records
@@ -32,7 +32,7 @@ type File struct {
 func Read(data []byte) *File {
 	s := scan.New(scan.Author, data)
 	text := string(data)
-	f := &File{Text: text[s.BOM:], BOM: s.BOM, quiet: silence{}}
+	f := &File{Text: text[s.BOM:], BOM: s.BOM, quiet: map[silent]bool{}}
 	// Text of UTF-16 without its mark is half NUL bytes; a few of them are something else.
 	f.Nuls = strings.Count(text, "\x00")
 	f.Wide = strings.HasPrefix(text, "\xFF\xFE") || strings.HasPrefix(text, "\xFE\xFF") || f.Nuls > len(text)/8
@@ -46,7 +46,7 @@ func Read(data []byte) *File {
 			}
 		}
 		if s.Comment {
-			f.quiet.listen(text[s.CommentAt:s.End], s.Number, s.Kind == scan.Comment)
+			f.listen(text[s.CommentAt:s.End], s.Number, s.Kind == scan.Comment)
 		}
 		switch s.Kind {
 		case scan.Blank:
@@ -56,7 +56,8 @@ func Read(data []byte) *File {
 			l := readLine(&s, text[s.Start:s.End])
 			l.Offset, l.AfterBlank, blank = s.Start-s.BOM, blank, false
 			f.Lines = append(f.Lines, l)
-			f.quiet.settle(s.Number)
+			f.silence(s.Number, f.next)
+			f.next = nil
 		}
 	}
 	f.group()
@@ -72,9 +73,8 @@ func LineEnd(rest string) string {
 	return rest[:min(1, len(rest))]
 }
 
-// isMarkup recognizes an HTML page by its first bytes: no field begins with '<'. Some files
-// begin with a remark in the manner of HTML and have groups all the same; the scripts in a
-// page only look as if they had.
+// isMarkup recognizes an HTML page by its first bytes: no field begins with '<'. Some files begin with a remark in the
+// manner of HTML and have groups all the same; the scripts in a page only look as if they had.
 func isMarkup(text string, grouped bool) bool {
 	text = strings.TrimLeft(text, Blanks+"\r\n")
 	return strings.HasPrefix(text, "<") && !(grouped && strings.HasPrefix(text, "<!--"))
@@ -91,46 +91,39 @@ var directive = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[# \t\v\f]*robots-lint:[ \t\v\f]*(ignore-file|ignore)((?:[ ,\t\v\f]+RT\d\d\d\b)*)`)
 })
 
-// silence is which rules the comments of a file switch off: by line, 0 for all of the file.
-type silence map[int]map[string]bool
+// silent is a rule that a comment switches off at a line, 0 for all of the file.
+type silent struct {
+	id     string
+	number int
+}
 
-// next is the line of what a comment alone on its line says, until the next record has its number.
-const next = -1
-
-// listen reads a comment from its "#" on. After a record it is about that line; alone on its
-// line it is about the next record.
-func (s silence) listen(comment string, number int, alone bool) {
+// listen reads a comment from its "#" on. After a record it is about that line; alone on its line it is about the next
+// record.
+func (f *File) listen(comment string, number int, alone bool) {
 	if !strings.Contains(comment, "robots-lint:") {
 		return
 	}
 	said := directive().FindStringSubmatch(comment)
-	switch {
-	case said == nil:
+	if said == nil {
 		return
-	case said[1] == "ignore-file":
-		number = 0
-	case alone:
-		number = next
 	}
-	for id := range strings.FieldsFuncSeq(said[2], func(r rune) bool { return r != 'R' && r != 'T' && (r < '0' || r > '9') }) {
-		if s[number] == nil {
-			s[number] = map[string]bool{}
-		}
-		s[number][id] = true
+	ids := strings.FieldsFunc(said[2], func(r rune) bool { return strings.ContainsRune(Blanks+",", r) })
+	if said[1] == "ignore-file" {
+		f.silence(0, ids)
+	} else if alone {
+		f.next = append(f.next, ids...)
+	} else {
+		f.silence(number, ids)
 	}
 }
 
-// settle gives the record in the line what the comments above it say.
-func (s silence) settle(number int) {
-	for id := range s[next] {
-		if s[number] == nil {
-			s[number] = map[string]bool{}
-		}
-		s[number][id] = true
+func (f *File) silence(number int, ids []string) {
+	for _, id := range ids {
+		f.quiet[silent{id, number}] = true
 	}
-	delete(s, next)
 }
 
-// Silent reports whether a comment says that findings of the rule are unwanted at a line; 0 is
-// the file.
-func (f *File) Silent(id string, number int) bool { return f.quiet[0][id] || f.quiet[number][id] }
+// Silent reports whether a comment says that findings of the rule are unwanted at a line; 0 is the file.
+func (f *File) Silent(id string, number int) bool {
+	return f.quiet[silent{id, 0}] || f.quiet[silent{id, number}]
+}

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Group is one or more user-agent lines, the rules under them, and the other
-// records among both.
+// Group is one or more user-agent lines, the rules under them, and the other records among both.
 type Group struct {
 	Agents  []*Line
 	Rules   []*Line
@@ -23,9 +22,8 @@ type Group struct {
 	Blocked bool   // closes the whole site, without exceptions
 }
 
-// group gathers the lines as RFC 9309 §2.2.1 and Google do: only a rule ends a list
-// of user-agent lines. Misspellings that no engine accepts are other records here,
-// as they are to the engines: the group under "Desallow" has no rule.
+// group gathers the lines as RFC 9309 §2.2.1 and Google do: only a rule ends a list of user-agent lines. Misspellings
+// that no engine accepts are other records here, as they are to the engines: the group under "Desallow" has no rule.
 func (f *File) group() {
 	var g *Group
 	for _, l := range f.Lines {
@@ -51,8 +49,7 @@ func (f *File) group() {
 	}
 }
 
-// describe notes once for each group what the checks ask of it, often for each of
-// its lines.
+// describe notes once for each group what the checks ask of it, often for each of its lines.
 func (g *Group) describe() {
 	for _, a := range g.Agents {
 		c := crawlerOf(AgentName(a))
@@ -71,8 +68,7 @@ func (g *Group) describe() {
 	g.Blocked = rule != nil && exceptions == 0
 }
 
-// Closing returns the rule that closes everything, nil if none does, and how many
-// allow lines make exceptions from it.
+// Closing returns the rule that closes everything, nil if none does, and how many allow lines make exceptions from it.
 func Closing(rules []*Line) (rule *Line, exceptions int) {
 	open := 0 // bytes of the longest allow line for everything
 	for _, r := range rules {
@@ -122,9 +118,8 @@ type Audience struct {
 	Rules []*Line
 }
 
-// Audiences merges the groups that begin with the same token (RFC 9309 §2.2.1).
-// Groups of many tokens count for their first alone, or for "*": looking at each
-// rule once keeps 20,000 tokens over 10,000 rules affordable.
+// Audiences merges the groups that begin with the same token (RFC 9309 §2.2.1). Groups of many tokens count for their
+// first alone, or for "*": looking at each rule once keeps 20,000 tokens over 10,000 rules affordable.
 func (f *File) Audiences() []*Audience {
 	var all []*Audience
 	byName := map[string]*Audience{}

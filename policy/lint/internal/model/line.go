@@ -38,7 +38,7 @@ func readLine(s *scan.Scanner, text string) *Line {
 	if strings.Contains(record, ":") {
 		return l // nothing before the colon
 	}
-	name, value, _ := CutWord(record)
+	name, value := CutWord(record)
 	kind, meant := readField(name)
 	if value == "" || meant == "" {
 		return l
@@ -91,9 +91,8 @@ func IsHeader(value string) bool {
 	return strings.Contains(value, "/") && strings.ContainsAny(value, " (")
 }
 
-// Core returns the pattern without the wildcards at its end, which match nothing
-// more (but do count as bytes where the longest pattern wins). What matches every
-// path is "/".
+// Core returns the pattern without the wildcards at its end, which match nothing more (but do count as bytes where the
+// longest pattern wins). What matches every path is "/".
 func Core(pattern string) string {
 	c := strings.TrimRight(pattern, "*")
 	if c == "" && pattern != "" {
@@ -117,8 +116,7 @@ func Plain(pattern string) bool {
 	return !strings.Contains(pattern, "*") && !strings.HasSuffix(pattern, "$")
 }
 
-// IsProgram reports whether a file with this ending is run and not shown, or is part of how
-// pages work.
+// IsProgram reports whether a file with this ending is run and not shown, or is part of how pages work.
 func IsProgram(ending string) bool {
 	switch ending {
 	case "php", "php3", "php5", "phtml", "asp", "aspx", "ashx", "jsp", "jspx", "jsf", "do", "action",
@@ -155,12 +153,10 @@ const (
 	AgentPurpose  = "user-agent-purpose"
 )
 
-// MaxField is the longest field worth looking up, in bytes. What is longer is
-// prose.
+// MaxField is the longest field worth looking up, in bytes. What is longer is prose.
 const MaxField = 32
 
-// readField returns what the field is for the most lenient engine, and what its
-// author meant by it.
+// readField returns what the field is for the most lenient engine, and what its author meant by it.
 func readField(field string) (kind, meant string) {
 	// Prose is not looked up at all, which keeps hostile files cheap.
 	if field == "" || len(field) > MaxField {
@@ -190,9 +186,8 @@ var lenientFields = [...]string{
 	scan.UserAgent: UserAgent, scan.Allow: Allow, scan.Disallow: Disallow, scan.Sitemap: Sitemap, scan.Record: "",
 }
 
-// nearField finds the known field that differs from name by the marks between its
-// words, by one slip (insertion, deletion, substitution or swap of neighbours), or
-// by two if it is long.
+// nearField finds the known field that differs from name by the marks between its words, by one slip (insertion,
+// deletion, substitution or swap of neighbours), or by two if it is long.
 func nearField(name string) string {
 	const marks = " \t-_."
 	if strings.Trim(name, Letters+marks) != "" {

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -17,34 +18,33 @@ const maxQuote = 80 // bytes of the file in a message
 // Sprintf is fmt.Sprintf, but for strings: %s quotes them, as text of a file, and %v does not.
 func Sprintf(format string, args ...any) string {
 	for i, a := range args {
-		if text, ok := a.(string); ok {
-			args[i] = Quote(text)
+		if s, ok := a.(string); ok {
+			args[i] = text(s)
 		}
 	}
 	return fmt.Sprintf(format, args...)
 }
 
-// Quote is text from the file that prints cut, escaped and in quotation marks.
-type Quote string
+type text string
 
-// Format writes the text as it is, or with %s as String does.
-func (q Quote) Format(w fmt.State, verb rune) {
-	text := string(q)
+func (t text) Format(w fmt.State, verb rune) {
+	s := string(t)
 	if verb == 's' {
-		text = q.String()
+		s = Quote(s)
 	}
-	io.WriteString(w, text)
+	io.WriteString(w, s)
 }
 
-func (q Quote) String() string {
-	if len(q) <= maxQuote {
-		return strconv.Quote(string(q))
+// Quote returns text of the file cut, escaped and in quotation marks.
+func Quote(s string) string {
+	if len(s) <= maxQuote {
+		return strconv.Quote(s)
 	}
 	cut := maxQuote
-	for !utf8.RuneStart(q[cut]) && cut > maxQuote-utf8.UTFMax {
+	for !utf8.RuneStart(s[cut]) && cut > maxQuote-utf8.UTFMax {
 		cut--
 	}
-	return strconv.Quote(string(q[:cut])) + "…"
+	return strconv.Quote(s[:cut]) + "…"
 }
 
 // Count returns "1 rule" or "3 rules".
@@ -55,67 +55,51 @@ func Count(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// CutWord returns the first word and what follows it; ok is false if nothing does.
-func CutWord(s string) (word, rest string, ok bool) {
+// CutWord returns the first word and what follows it.
+func CutWord(s string) (word, rest string) {
 	s = strings.Trim(s, Blanks)
-	i := strings.IndexAny(s, Blanks)
-	if i < 0 {
-		return s, "", false
+	if i := strings.IndexAny(s, Blanks); i >= 0 {
+		return s[:i], s[i+1:]
 	}
-	return s[:i], s[i+1:], true
+	return s, ""
 }
 
-// Invisible reports whether r breaks a value and does not show: controls, no-break
-// space, zero-width characters and marks of direction, mostly pasted from web pages. A tab
-// is a blank.
+// Invisible reports whether r breaks a value and does not show: controls, no-break space, zero-width characters and
+// marks of direction, mostly pasted from web pages. A tab is a blank.
 func Invisible(r rune) bool {
-	switch {
-	case r == '\t', r == utf8.RuneError:
-		return false
-	case r < ' ', r >= 0x7F && r <= 0xA0, r == 0xAD,
-		r >= 0x200B && r <= 0x200F, r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069, r == 0xFEFF:
-		return true
-	}
-	return false
+	return r != '\t' && (r < ' ' || r >= 0x7F && r <= 0xA0 || r == 0xAD || r >= 0x200B && r <= 0x200F ||
+		r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 || r == 0xFEFF)
 }
 
-// Visible is for strings.Map, which drops what is negative.
-func Visible(r rune) rune {
-	if Invisible(r) {
-		return -1
-	}
-	return r
+// Visible returns s without what is invisible.
+func Visible(s string) string { return exchange(s, -1) }
+
+// Printable returns s with a mark for what is invisible or moves the cursor, so that text of the file cannot steer a
+// terminal.
+func Printable(s string) string { return exchange(s, utf8.RuneError) }
+
+func exchange(s string, invisible rune) string {
+	return strings.Map(func(r rune) rune {
+		if Invisible(r) {
+			return invisible
+		}
+		return r
+	}, s)
 }
 
-// Printable is for strings.Map: it replaces characters that are invisible or move the
-// cursor, so that text of the file cannot steer a terminal.
-func Printable(r rune) rune {
-	if Invisible(r) {
-		return utf8.RuneError
-	}
-	return r
-}
-
-// AbsoluteURL tells a URL with scheme and host. It is more lenient than net/url:
-// whether the rest is well-formed is for the fetcher.
+// AbsoluteURL tells a URL with scheme and host. It is more lenient than net/url: whether the rest is well-formed is for
+// the fetcher.
 func AbsoluteURL(s string) bool {
 	scheme, rest, ok := strings.Cut(s, "://")
 	return ok && scheme != "" && strings.Trim(strings.ToLower(scheme), Letters+"+-.0123456789") == "" &&
 		rest != "" && strings.IndexByte("/?#", rest[0]) < 0
 }
 
-// IsURL tells a lone http URL.
-func IsURL(s string) bool {
-	rest, ok := CutScheme(s)
-	return ok && rest != "" && !strings.ContainsAny(rest, Blanks)
-}
-
 // CutScheme removes http:// or https:// in any case.
 func CutScheme(s string) (rest string, ok bool) {
-	for _, scheme := range [...]string{"http://", "https://"} {
-		if len(s) >= len(scheme) && strings.EqualFold(s[:len(scheme)], scheme) {
-			return s[len(scheme):], true
-		}
+	scheme, rest, ok := strings.Cut(s, "://")
+	if ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) {
+		return rest, true
 	}
 	return s, false
 }
@@ -138,20 +122,21 @@ func Undisguised(text string) (plain string, odd rune, at int) {
 
 // foreign are letters of other alphabets, and ascii those that they look like.
 const (
-	foreign = "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0455\u0501\u04cf\u0458\u04bb\u0261\u0131\u03bf\u03b1\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0405\u0406\u0391\u0395\u0399\u039f\u0405"
-	ascii   = "aeopcyxisdljhgioaABEKMHOPCTXSIAEIOS"
+	foreign = "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0455\u0501\u04cf\u0458\u04bb\u0261\u0131\u03bf\u03b1" +
+		"\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0405\u0406\u0391\u0395\u0399\u039f"
+	ascii = "aeopcyxisdljhgioaABEKMHOPCTXSIAEIO"
 )
 
 // looksLike returns what r looks like, or -1 for a character that does not show, or is a quotation mark around.
 func looksLike(r rune) rune {
+	if i := slices.Index([]rune(foreign), r); i >= 0 {
+		return rune(ascii[i])
+	}
 	switch {
-	case r < 0x80 && r != '"' && r != '\'' && r != '`':
-		return r
 	case r == 0x3000, r == 0xA0, r == 0x202F, r == 0x205F, r == 0x1680, r >= 0x2000 && r <= 0x200A:
 		return ' '
-	case Invisible(r), r == 0x180E, r >= 0x2028 && r <= 0x2064, r >= 0xFE00 && r <= 0xFE0F:
-		return -1
-	case r == '"', r == '\'', r == '`', r >= 0x2018 && r <= 0x201F, r == 0xAB, r == 0xBB:
+	case Invisible(r), r == 0x180E, r >= 0x2028 && r <= 0x2064, r >= 0xFE00 && r <= 0xFE0F,
+		r == '"', r == '\'', r == '`', r >= 0x2018 && r <= 0x201F, r == 0xAB, r == 0xBB:
 		return -1
 	case r >= 0x2010 && r <= 0x2015, r == 0x2212, r == 0xFE58, r == 0xFE63:
 		return '-'
@@ -159,13 +144,6 @@ func looksLike(r rune) rune {
 		return ':'
 	case r >= 0xFF01 && r <= 0xFF5E: // full width
 		return r - 0xFEE0
-	}
-	n := 0
-	for _, f := range foreign {
-		if f == r {
-			return rune(ascii[n])
-		}
-		n++
 	}
 	return r
 }
