@@ -24,8 +24,7 @@ func (e *entry) literal() bool { return e.plain && e.Value == e.core }
 // conflictChecks compares the rules for each product token with one another.
 func (f *checker) conflictChecks() {
 	for _, a := range f.Audiences() {
-		entries := sortedEntries(a.Rules)
-		entries = f.equals(entries)
+		entries := f.equals(sortedEntries(a.Rules))
 		f.covered(entries)
 		f.surprises(entries)
 		f.caseVariants(a.Rules)
@@ -35,14 +34,12 @@ func (f *checker) conflictChecks() {
 }
 
 // sortedEntries sorts the rules that have a path so that a plain pattern stands before all that it covers.
-func sortedEntries(rules []*model.Line) []entry {
-	var entries []entry
+func sortedEntries(rules []*model.Line) (entries []entry) {
 	for _, r := range rules {
-		if !r.Matches() {
-			continue // which RT004, RT013 and RT301 report
+		if r.Matches() { // else RT004, RT013 and RT301 report it
+			c := model.Core(r.Value)
+			entries = append(entries, entry{Line: r, core: c, plain: model.Plain(c)})
 		}
-		c := model.Core(r.Value)
-		entries = append(entries, entry{Line: r, core: c, plain: model.Plain(c)})
 	}
 	slices.SortFunc(entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.core, b.core), cmp.Compare(a.Number, b.Number))
@@ -50,24 +47,23 @@ func sortedEntries(rules []*model.Line) []entry {
 	return entries
 }
 
-// equals reports the rules that match the same paths (RT310, RT311, RT015), and
-// returns the entries without the duplicates.
+// equals reports the rules that match the same paths (RT310, RT311, RT015), and returns the entries without the
+// duplicates.
 func (f *checker) equals(entries []entry) []entry {
 	kept := entries[:0] // never ahead of what is still to be read
-	for len(entries) > 0 {
-		n := 1
-		for n < len(entries) && entries[n].core == entries[0].core {
-			n++
+	for n := 0; len(entries) > 0; entries = entries[n:] {
+		n = slices.IndexFunc(entries, func(e entry) bool { return e.core != entries[0].core })
+		if n < 0 {
+			n = len(entries)
 		}
 		kept = f.equal(entries[:n], kept)
-		entries = entries[n:]
 	}
 	return kept
 }
 
 // equal judges rules whose cores are equal. Of each kind only the longest counts.
 func (f *checker) equal(same, kept []entry) []entry {
-	var best [2]*model.Line // disallow, allow
+	var best [2]*model.Line
 	for _, e := range same {
 		if b := &best[kindIndex(e.Line)]; *b == nil || len(e.Value) > len((*b).Value) {
 			*b = e.Line
@@ -114,27 +110,28 @@ type cover struct {
 // It reports what is shadowed (RT311), if no rule of the other kind needs it, and what depends on the order (RT312).
 // Each rule is pushed and popped once, so that 40,000 rules are no more than a sort.
 func (f *checker) covered(entries []entry) {
-	hidden := hidings{}
+	hidden := map[*model.Line][]*model.Line{} // by the rule that a first-match reader stops at
 	var path []cover
 	for i := range entries {
 		e := &entries[i]
 		for len(path) > 0 && !strings.HasPrefix(e.core, path[len(path)-1].core) {
 			path = path[:len(path)-1]
 		}
-		at := cover{entry: e, winner: e}
+		at := cover{winner: e}
 		if len(path) > 0 {
 			at = path[len(path)-1]
-			top := at.winner
-			if top.Kind == e.Kind && !e.loses && top.core != e.core {
+			if top := at.winner; top.Kind == e.Kind && !e.loses && top.core != e.core {
 				f.superfluous("RT311", e.Line, "%s in line %d already covers %s", top.Value, top.Number, e.Value)
 			}
-			hidden.note(e, at.earliest)
+			if hider := at.hider(e); hider != nil {
+				hidden[hider] = append(hidden[hider], e.Line)
+			}
 		}
 		if !e.plain {
 			continue // covers nothing that could be told by its beginning
 		}
-		if k := kindIndex(e.Line); e.literal() && (at.earliest[k] == nil || e.Number < at.earliest[k].Number) {
-			at.earliest[k] = e.Line
+		if first := &at.earliest[kindIndex(e.Line)]; e.literal() && (*first == nil || e.Number < (*first).Number) {
+			*first = e.Line
 		}
 		if at.entry = e; !e.loses {
 			at.winner = e
@@ -144,68 +141,52 @@ func (f *checker) covered(entries []entry) {
 	f.hidden(hidden)
 }
 
-// hidings are the rules that a first-match reader stops at, with those that it then never comes to.
-type hidings map[*model.Line][]*model.Line
-
-// note counts e among what is hidden if, of all rules that match its path, the first in the file is of the other kind:
-// the author wrote the exception below what it is an exception from, or an Allow: / at the top.
-func (h hidings) note(e *entry, earliest [2]*model.Line) {
+// hider returns the rule that hides e from readers that take the first match: if of all rules that match its path, the
+// first in the file is of the other kind. The author wrote the exception below what it is an exception from, or an
+// Allow: / at the top.
+func (c *cover) hider(e *entry) *model.Line {
 	k := kindIndex(e.Line)
-	hider, same := earliest[1-k], earliest[k]
+	hider, same := c.earliest[1-k], c.earliest[k]
 	if hider == nil || !e.literal() || hider.Number > e.Number || hider.Value == e.Value ||
 		same != nil && same.Number < hider.Number {
-		return
+		return nil
 	}
-	h[hider] = append(h[hider], e.Line)
+	return hider
 }
 
 // hidden reports each hiding rule once. A single rule behind it is what has to move; several are named by their number,
 // since an Allow: / at the top of a long group would fill the list.
-func (f *checker) hidden(hidings hidings) {
+func (f *checker) hidden(by map[*model.Line][]*model.Line) {
 	byNumber := func(a, b *model.Line) int { return cmp.Compare(a.Number, b.Number) }
-	for _, hider := range slices.SortedFunc(maps.Keys(hidings), byNumber) {
-		hidden := hidings[hider]
-		if first := slices.MinFunc(hidden, byNumber); len(hidden) == 1 {
+	for _, hider := range slices.SortedFunc(maps.Keys(by), byNumber) {
+		if first := slices.MinFunc(by[hider], byNumber); len(by[hider]) == 1 {
 			f.once("RT312", first, first.ValueAt, "",
 				"readers that take the first match stop at %s in line %d and never come to this rule: put it first", hider.Text, hider.Number)
 		} else {
 			f.once("RT312", hider, hider.ValueAt, "",
-				"readers that take the first match stop here and never come to %v below, such as line %d", model.Count(len(hidden), "rule"), first.Number)
+				"readers that take the first match stop here and never come to %v below, such as line %d", model.Count(len(by[hider]), "rule"), first.Number)
 		}
 	}
 }
 
-// surprises reports directories without their slash, where an exception from the rule shows
-// that they are directories (RT314). Where a second disallow shows it, that one is merely
-// superfluous (RT311); one of the directory itself says that both are meant.
+// surprises reports directories without their slash, where an exception from the rule shows that they are directories
+// (RT314). Where a second disallow shows it, that one is merely superfluous (RT311); one of the directory itself says
+// that both are meant.
 func (f *checker) surprises(entries []entry) {
 	for _, e := range entries {
-		// A star at the end says that the author means what begins alike; a dot
-		// makes it a file, a query something else.
+		// A star at the end says that the author means what begins alike; a dot makes it a file, a query something else.
 		name := e.core[strings.LastIndexByte(e.core, '/')+1:]
 		if e.Kind != model.Disallow || e.loses || !e.literal() || name == "" || strings.ContainsAny(name, ".?=&") {
 			continue
 		}
+		// What begins with the directory stands together, though not next to it: "/fish-soup" sorts before "/fish/".
 		dir := e.core + "/"
-		if below := exceptionIn(entries, dir); below != nil {
-			f.add("RT314", e.Line, e.ValueAt, "",
-				"%s, a directory as line %d shows, also matches what merely begins alike, such as %s",
-				e.Value, below.Number, e.core+"-other")
+		i, same := slices.BinarySearchFunc(entries, dir, func(e entry, dir string) int { return cmp.Compare(e.core, dir) })
+		if !same && i < len(entries) && entries[i].Kind == model.Allow && strings.HasPrefix(entries[i].core, dir) {
+			f.add("RT314", e.Line, e.ValueAt, "", "%s, a directory as line %d shows, also matches what merely begins alike, such as %s",
+				e.Value, entries[i].Number, e.core+"-other")
 		}
 	}
-}
-
-// exceptionIn returns the first rule in a directory, if it is an allow line below it.
-func exceptionIn(entries []entry, dir string) *model.Line {
-	// What begins with the directory stands together, though not next to it: "/fish-soup" sorts before "/fish/".
-	i, _ := slices.BinarySearchFunc(entries, dir, func(e entry, dir string) int {
-		return cmp.Compare(e.core, dir)
-	})
-	if i == len(entries) || entries[i].core == dir || entries[i].Kind != model.Allow ||
-		!strings.HasPrefix(entries[i].core, dir) {
-		return nil
-	}
-	return entries[i].Line
 }
 
 // caseVariants remarks on rules of one kind that differ only in case (RT313). Paths are case-sensitive (RFC 9309
@@ -213,12 +194,8 @@ func exceptionIn(entries []entry, dir string) *model.Line {
 func (f *checker) caseVariants(rules []*model.Line) {
 	seen := map[string]*model.Line{}
 	for _, r := range rules {
-		if r.Value == "" {
-			continue
-		}
 		key := r.Kind + strings.ToLower(r.Value)
-		was, ok := seen[key]
-		if !ok {
+		if was := seen[key]; was == nil {
 			seen[key] = r
 		} else if was.Value != r.Value {
 			f.once("RT313", r, r.ValueAt, "", "%s differs only in case from line %d", r.Value, was.Number)
@@ -226,26 +203,23 @@ func (f *checker) caseVariants(rules []*model.Line) {
 	}
 }
 
-// enumeration is how many files of one directory are worth a rule for the directory. The
-// articles on the classic mistakes show three.
+// enumeration is how many files of one directory are worth a rule for the directory. The articles on the classic
+// mistakes show three.
 const enumeration = 3
 
-// enumerations reports directories of which several files are listed (RT010). Files of
-// the root are no directory that could be closed instead.
+// enumerations reports directories of which several files are listed (RT010). Files of the root are no directory that
+// could be closed instead.
 func (f *checker) enumerations(rules []*model.Line) {
 	listed := map[string][]*model.Line{}
-	var order []string
+	closed := map[string]bool{"": true} // a rule that closes the directory already makes the list superfluous (RT311)
 	for _, r := range rules {
 		dir := documentIn(r)
-		if listed[dir] == nil {
-			order = append(order, dir)
-		}
 		listed[dir] = append(listed[dir], r)
+		closed[r.Value] = closed[r.Value] || r.Kind == model.Disallow
 	}
-	for _, dir := range order {
-		// A rule that closes the directory already makes the list superfluous (RT311).
-		closes := func(r *model.Line) bool { return r.Kind == model.Disallow && r.Value == dir }
-		if d := listed[dir]; dir != "" && len(d) >= enumeration && !slices.ContainsFunc(rules, closes) {
+	for _, r := range rules {
+		dir := documentIn(r)
+		if d := listed[dir]; d[0] == r && len(d) >= enumeration && !closed[dir] {
 			f.add("RT010", d[0], d[0].ValueAt, "",
 				"%v list files of %s one by one, the last in line %d", // where the author may want to see it end
 				model.Count(len(d), "rule"), dir, d[len(d)-1].Number)
@@ -253,16 +227,13 @@ func (f *checker) enumerations(rules []*model.Line) {
 	}
 }
 
-// documentIn returns the directory of the file that r disallows, "" if it names none. A
-// wildcard or a query makes it something else. So does the name of a program: of those,
-// bulletin boards close some in a directory and live by the others.
+// documentIn returns the directory of the file that r disallows, "" if it names none. A wildcard or a query makes it
+// something else. So does the name of a program: of those, bulletin boards close some in a directory and live by the
+// others.
 func documentIn(r *model.Line) string {
-	slash := strings.LastIndexByte(r.Value, '/')
-	if r.Kind != model.Disallow || slash <= 0 || r.Value[0] != '/' || strings.ContainsAny(r.Value, "*?=") {
-		return ""
-	}
-	dot := strings.LastIndexByte(r.Value, '.')
-	if dot < slash || model.IsProgram(strings.ToLower(strings.TrimRight(r.Value[dot+1:], "$"))) {
+	slash, dot := strings.LastIndexByte(r.Value, '/'), strings.LastIndexByte(r.Value, '.')
+	if r.Kind != model.Disallow || slash <= 0 || r.Value[0] != '/' || strings.ContainsAny(r.Value, "*?=") || dot < slash ||
+		model.IsProgram(strings.ToLower(strings.TrimRight(r.Value[dot+1:], "$"))) {
 		return ""
 	}
 	return r.Value[:slash+1]

@@ -2,6 +2,7 @@ package lint
 
 import (
 	_ "embed"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,30 +37,22 @@ var rules = sync.OnceValue(func() []Rule { return readManual(manual) })
 
 // readManual reads a manual. A test proves that ours has no section in another form.
 func readManual(text string) (all []Rule) {
+	section := regexp.MustCompile(`(?s)^(RT\d+) (\S+)\n\n(\w+): (.*?)\. Engines: (.*?)\.\n\n` +
+		`(?:This is not checked: (.*?)\.\n\n)?(?:    )?(.*?)\n(?:\nFinding: .*?\n)?\nFix: (.*?)\.\n`)
 	text = strings.ReplaceAll(text, "\r", "") // a checkout for Windows may have its line ends
-	for _, section := range strings.Split(text, "\n## ")[1:] {
-		var r Rule
-		heading, text, _ := strings.Cut(section, "\n\n")
-		r.ID, r.Name, _ = strings.Cut(heading, " ")
-		severity, text, _ := strings.Cut(text, ": ")
-		r.Severity = Severity(slices.Index(severities[:], severity))
-		r.Summary, text, _ = strings.Cut(text, ". Engines: ")
-		engines, text, _ := strings.Cut(text, ".\n\n")
-		for name := range strings.SplitSeq(engines, ",") {
+	for _, text := range strings.Split(text, "\n## ")[1:] {
+		part := section.FindStringSubmatch(text)
+		r := Rule{ID: part[1], Name: part[2], Summary: part[4], Unchecked: part[6], Advice: part[8]}
+		r.Severity = Severity(slices.Index(severities[:], part[3]))
+		for name := range strings.SplitSeq(part[5], ",") {
 			if name == "all" {
 				r.Engines |= EngineDialects
 			} else {
 				r.Engines |= 1 << slices.Index(engineNames[:], name)
 			}
 		}
-		text, r.Advice, _ = strings.Cut(text, "\nFix: ")
-		r.Advice, _, _ = strings.Cut(r.Advice, ".\n")
-		if why, example, ok := strings.Cut(text, ".\n\n    "); ok {
-			r.Unchecked, text = strings.TrimPrefix(why, "This is not checked: "), example
-		}
-		text, _, _ = strings.Cut(text, "\nFinding: ")
-		text = strings.ReplaceAll(strings.Trim(text, " \n"), "\n    ", "\n")
-		r.Example, _ = strconv.Unquote(`"` + strings.NewReplacer(`"`, `\"`, "\n", `\n`).Replace(text) + `"`)
+		example := strings.NewReplacer(`"`, `\"`, "\n    ", `\n`, "\n", `\n`).Replace(part[7])
+		r.Example, _ = strconv.Unquote(`"` + example + `"`)
 		all = append(all, r)
 	}
 	return all

@@ -2,9 +2,9 @@ package lint
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -24,9 +24,9 @@ type Style struct {
 	Width int  // columns of the terminal. If zero or negative, messages are not wrapped.
 }
 
-// WriteText writes a paragraph for each finding, and a last line that counts them. A paragraph begins as compilers
-// begin theirs, with name:line:column. Below stand the line of the file with a caret, after "+" what to write instead
-// if that is certain, and after "fix:" what to do. Without findings nothing is written.
+// WriteText writes a paragraph for each finding, and a last line that counts them. A paragraph begins as compilers begin
+// theirs, with name:line:column. Below stand the line of the file with a caret, after "+" what to write instead if that
+// is certain, and after "fix:" what to do. Without findings nothing is written.
 func WriteText(w io.Writer, style Style, reports ...Report) error {
 	t := &text{Writer: bufio.NewWriter(w), style: style}
 	for _, r := range reports {
@@ -34,10 +34,15 @@ func WriteText(w io.Writer, style Style, reports ...Report) error {
 		lines := splitLines(r.Text)
 		for _, f := range r.Findings {
 			t.finding(r.Name, f)
-			if f.More == 0 && f.Line > 0 && f.Line <= len(lines) {
+			if f.More > 0 { // the rest is said above, for each that is listed
+				continue
+			}
+			if f.Line > 0 && f.Line <= len(lines) {
 				t.source(lines[f.Line-1], f)
 			}
-			t.fix(f)
+			t.instead("32", "+ ", f.Replacement)
+			t.instead("33", "? ", f.Example)
+			fmt.Fprintln(t, t.paint("32", "  fix:")+wrap("       "+f.Suggestion, "       ", style.Width)[6:])
 		}
 	}
 	t.summary(reports)
@@ -63,25 +68,19 @@ var colors = [...]string{SeverityInfo: "1;36", SeverityWarning: "1;35", Severity
 
 // finding writes the first line of a paragraph. It is wrapped before it is coloured, so that colours have no width.
 func (t *text) finding(name string, f Finding) {
-	place, word := model.Printable(name+f.place()+": "), f.Severity.String()
+	place := name
+	for _, n := range [...]int{f.Line, f.Column} { // as compilers write them
+		if n > 0 {
+			place += ":" + strconv.Itoa(n)
+		}
+	}
+	place, word := model.Printable(place+": "), f.Severity.String()
 	rest := fmt.Sprintf(": %s [%s %s] (%s)", f.Message, f.ID, f.Name, f.Engines)
 	wrapped := wrap(place+word+model.Printable(rest), "    ", t.style.Width)
-	// A name that is wrapped stays plain.
-	if head := place + word; strings.HasPrefix(wrapped, head) {
-		wrapped = t.paint("1", place) + t.paint(colors[f.Severity], word) + wrapped[len(head):]
+	if rest, ok := strings.CutPrefix(wrapped, place+word); ok { // a name that is wrapped stays plain
+		wrapped = t.paint("1", place) + t.paint(colors[f.Severity], word) + rest
 	}
 	fmt.Fprintln(t, wrapped)
-}
-
-// place returns what follows the name: nothing for the file as a whole, line and column as compilers write them.
-func (f Finding) place() string {
-	switch {
-	case f.Line == 0:
-		return ""
-	case f.Column == 0:
-		return fmt.Sprintf(":%d", f.Line)
-	}
-	return fmt.Sprintf(":%d:%d", f.Line, f.Column)
 }
 
 // gutter is how wide the number of a line is set, with the blanks around it.
@@ -92,66 +91,51 @@ func (t *text) source(line string, f Finding) {
 	if strings.Contains(line, "\x00") {
 		return // UTF-16, or worse
 	}
-	// A line that the terminal wraps would part the caret from its place. Without a terminal,
-	// what matters is that a file of one line does not fill the log.
+	// A line that the terminal wraps would part the caret from its place. Without a terminal, what matters is that a file
+	// of one line does not fill the log.
 	room := 100
 	if t.style.Width > 0 {
 		room = max(10, t.style.Width-gutter-3)
 	}
-	shown, caret := excerpt([]rune(line), f.Column, room)
+	shown, under := excerpt([]rune(line), f.Column, room)
 	fmt.Fprintf(t, "%*d | %s\n", gutter-2, f.Line, shown)
 	if f.Column > 0 {
-		fmt.Fprintf(t, "%*s | %s\n", gutter-2, "", caret[:len(caret)-1]+t.paint("1;32", "^"))
+		fmt.Fprintf(t, "%*s | %s\n", gutter-2, "", under+t.paint("1;32", "^"))
 	}
 }
 
-// excerpt returns the part of a line around the column that fits into room, and a line of
-// blanks with a caret below the column.
-func excerpt(line []rune, column, room int) (shown, caret string) {
-	var b, under strings.Builder
+// excerpt returns the part of a line around the column that fits into room, and what stands under it before the caret.
+func excerpt(line []rune, column, room int) (shown, under string) {
 	from, to := 0, len(line)
 	if to > room {
 		from = min(max(0, column-room/2), to-room+2)
 		to = min(to, from+room-2) // the two are for the marks of what is left out
 	}
 	if from > 0 {
-		b.WriteRune('…')
-		under.WriteByte(' ')
+		shown, under = "…", " "
 	}
-	for i, r := range line[from:to] {
-		if r == '\t' {
-			r = ' '
-		}
-		b.WriteString(model.Printable(string(r)))
-		switch {
-		case from+i >= column-1:
-		case r >= 0x2E80 && r < 0xFE00: // two columns wide; so is the ideographic space
-			under.WriteRune('\u3000')
-		default:
-			under.WriteByte(' ')
+	shown += model.Printable(strings.ReplaceAll(string(line[from:to]), "\t", " "))
+	for _, r := range line[from:max(from, min(to, column-1))] {
+		if r >= 0x2E80 && r < 0xFE00 { // two columns wide; so is the ideographic space
+			under += "\u3000"
+		} else {
+			under += " "
 		}
 	}
 	if to < len(line) {
-		b.WriteRune('…')
+		shown += "…"
 	}
-	return b.String(), under.String() + "^"
+	return shown, under
 }
 
-// fix writes the last part of a paragraph.
-func (t *text) fix(f Finding) {
-	if f.More > 0 {
-		return // said above, for each that is listed
+// instead writes what may stand in place of the line, behind a mark.
+func (t *text) instead(color, mark, lines string) {
+	if lines == "" {
+		return
 	}
-	if f.Replacement != "" {
-		for line := range strings.SplitSeq(f.Replacement, "\n") {
-			fmt.Fprintf(t, "%*s %s\n", gutter-2, "", t.paint("32", "+ "+model.Printable(line)))
-		}
-	} else if f.Example != "" {
-		for line := range strings.SplitSeq(f.Example, "\n") {
-			fmt.Fprintf(t, "%*s %s\n", gutter-2, "", t.paint("33", "? "+model.Printable(line)))
-		}
+	for line := range strings.SplitSeq(lines, "\n") {
+		fmt.Fprintf(t, "%*s %s\n", gutter-2, "", t.paint(color, mark+model.Printable(line)))
 	}
-	fmt.Fprintln(t, t.paint("32", "  fix:")+wrap("       "+f.Suggestion, "       ", t.style.Width)[6:])
 }
 
 // summary counts what was found.
@@ -170,12 +154,12 @@ func (t *text) summary(reports []Report) {
 			parts = append([]string{model.Count(n[s], what)}, parts...)
 		}
 	}
-	switch {
-	case files == 0: // silence is the good news, as with other linters
-	case len(reports) == 1:
-		fmt.Fprintln(t, strings.Join(parts, ", "))
-	default:
-		fmt.Fprintf(t, "%s in %d of %s\n", strings.Join(parts, ", "), files, model.Count(len(reports), "file"))
+	counted := strings.Join(parts, ", ")
+	if len(reports) > 1 {
+		counted += fmt.Sprintf(" in %d of %s", files, model.Count(len(reports), "file"))
+	}
+	if files > 0 { // silence is the good news, as with other linters
+		fmt.Fprintln(t, counted)
 	}
 }
 
@@ -185,12 +169,12 @@ func splitLines(data []byte) []string {
 		return nil
 	}
 	// Columns do not count the byte order mark: no editor shows it.
-	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
-	return strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data)), "\n")
+	text := strings.TrimPrefix(string(data), "\uFEFF")
+	return strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
 }
 
-// wrap breaks s at blanks so that each line has at most width characters if it can, and
-// indents all lines but the first. A width of 0 breaks nothing.
+// wrap breaks s at blanks so that each line has at most width characters if it can, and indents all lines but the
+// first. A width of 0 breaks nothing.
 func wrap(s, indent string, width int) string {
 	if width <= 0 {
 		return s
@@ -200,12 +184,10 @@ func wrap(s, indent string, width int) string {
 	for i, word := range strings.Split(s, " ") {
 		// A word that is longer than the line stays whole: it is a path or a URL, to be copied.
 		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case column+1+n > width && column > len(indent):
+		if i > 0 && column+1+n > width && column > len(indent) {
 			b.WriteString("\n" + indent)
 			column = len(indent)
-		default:
+		} else if i > 0 {
 			b.WriteByte(' ')
 			column++
 		}
