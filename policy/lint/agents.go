@@ -107,11 +107,7 @@ func (f *checker) shape(g *model.Group, last bool) {
 	}
 	records := g.Records
 	for i, a := range g.Agents[1:] {
-		before := g.Agents[i]
-		for len(records) > 0 && records[0].Number < before.Number {
-			records = records[1:]
-		}
-		between := 0
+		before, between := g.Agents[i], 0
 		for between < len(records) && records[between].Number < a.Number {
 			between++
 		}
@@ -122,6 +118,7 @@ func (f *checker) shape(g *model.Group, last bool) {
 			f.add("RT012", before, -1, "",
 				"%s has no rule before the blank line: it shares the group of %s, but for Yandex its group is empty", before.Value, a.Value)
 		}
+		records = records[between:]
 	}
 	f.blankLines(g)
 }
@@ -144,23 +141,16 @@ func (f *checker) fused(before *model.Line, between []*model.Line, a *model.Line
 // RFC 9309 a blank line is nothing; to Yandex and to 1994 it ends the group, and the rules below bind no crawler. A
 // line that holds a comment is blank to no reader.
 func (f *checker) blankLines(g *model.Group) {
-	var inside *model.Line
-	gaps := 0
 	agent := g.Agents[len(g.Agents)-1]
-	for i, r := range g.Rules {
-		switch {
-		case i == 0 && r.AfterBlank:
-			f.add("RT203", r, -1, "",
-				"a blank line stands between User-agent: %s and its first rule: for Yandex the group ends there, empty", agent.Value)
-		case r.AfterBlank:
-			if gaps++; inside == nil {
-				inside = r
-			}
-		}
+	gaps := slices.DeleteFunc(slices.Clone(g.Rules), func(r *model.Line) bool { return !r.AfterBlank })
+	if len(gaps) > 0 && gaps[0] == g.Rules[0] {
+		f.add("RT203", gaps[0], -1, "",
+			"a blank line stands between User-agent: %s and its first rule: for Yandex the group ends there, empty", agent.Value)
+		gaps = gaps[1:]
 	}
-	if inside != nil {
-		f.add("RT203", inside, -1, "", "a blank line ends the group of %s here for Yandex, and the rules below bind no crawler (%v in this group)",
-			agent.Value, model.Count(gaps, "blank line"))
+	if len(gaps) > 0 {
+		f.add("RT203", gaps[0], -1, "", "a blank line ends the group of %s here for Yandex, and the rules below bind no crawler (%v in this group)",
+			agent.Value, model.Count(len(gaps), "blank line"))
 	}
 }
 
@@ -263,30 +253,19 @@ func lostFrom(star, own []string) (lost int, example string) {
 // forgotten are crawlers of search engines that lists of welcome crawlers often lack, as they came late. Applebot
 // follows the group of Googlebot if it has none, but says so only in its own documentation. The tokens that stand for
 // the training of models are not missed: a list that leaves them out keeps that out, too.
-var forgotten = [...]string{"Applebot", "Amzn-SearchBot"}
+var forgotten = []string{"Applebot", "Amzn-SearchBot"}
 
 // allowlistGap reports what a list of welcome crawlers forgot (RT213). A file that lets no crawler in is no such list.
 func (f *checker) allowlistGap() {
-	named := map[string]bool{}
 	var star *model.Line
+	missing := slices.Clone(forgotten)
 	for _, g := range f.Groups {
-		for _, a := range g.Agents {
-			named[model.AgentName(a)] = true
-		}
+		missing = slices.DeleteFunc(missing, func(name string) bool { return g.Names(strings.ToLower(name)) })
 		if g.Blocked && star == nil {
 			star = g.Star
 		}
 	}
-	if star == nil || !f.Welcomes() {
-		return
-	}
-	var missing []string
-	for _, name := range forgotten {
-		if !named[strings.ToLower(name)] {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) > 0 {
+	if star != nil && len(missing) > 0 && f.Welcomes() {
 		f.add("RT213", star, -1, "", "only named crawlers are let in, and not among them: %v", strings.Join(missing, ", "))
 	}
 }

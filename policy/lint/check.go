@@ -23,9 +23,9 @@ type checker struct {
 	idler *judge   // of lines without effect: their order does not matter
 
 	// What follows is worked out once it is asked for.
-	paths    map[string]bool      // of the rules
-	rendered *policy.Policy       // the file as Google reads it
-	idle     map[*model.Line]bool // rules with a star at the end that decides nothing
+	paths  map[string]bool      // of the rules
+	google *policy.Policy       // the file as Google reads it
+	idle   map[*model.Line]bool // rules with a star at the end that decides nothing
 }
 
 // check returns what is wrong with the text of a file that is served at u, nil if that is not known.

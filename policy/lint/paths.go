@@ -260,55 +260,45 @@ func (f *checker) star(l *model.Line, at int, replacement, format string, args .
 // reported once a line, where its first stands. Google upper-cases the digits of escapes and decodes none; RFC 9309
 // decodes those of unreserved characters; the robots of 1994 compare bytes.
 func (f *checker) escapes(l *model.Line) {
-	v, at := l.Value, map[string]int{}
-	for i := len(v) - 1; i >= 0; i-- {
-		if v[i] >= 0x80 && utf8.RuneStart(v[i]) {
-			if r, _ := utf8.DecodeRuneInString(v[i:]); !model.Invisible(r) {
-				at["RT306"] = i
-			}
+	v, seen := l.Value, map[string]bool{}
+	first := func(id string, is bool) bool {
+		is = is && !seen[id]
+		seen[id] = seen[id] || is
+		return is
+	}
+	escaped := func() string {
+		if len(v) > maxReplacement || strings.ContainsFunc(v, model.Invisible) { // which RT113 removes
+			return ""
+		}
+		return l.With(reescape(v))
+	}
+	for i := range len(v) {
+		// Google and RFC 9309 encode such characters as UTF-8; Yandex asks authors to do so, and a file in another encoding
+		// matches nothing at all.
+		if r, _ := utf8.DecodeRuneInString(v[i:]); first("RT306", v[i] >= 0x80 && utf8.RuneStart(v[i]) && !model.Invisible(r)) {
+			f.once("RT306", l, l.ValueAt+i, escaped(), "%s has characters outside ASCII, which not all readers encode alike", v)
 		}
 		if v[i] != '%' {
 			continue
 		}
 		c, ok := ascii.Unescape(v[i+1:])
-		switch {
-		case !ok:
-			at["RT303"] = i
-		case c == '#':
-			at["RT308"] = i
-		case ascii.IsUnreserved(c):
-			at["RT305"] = i
+		// To RFC 9309 a stray "%" stands for itself, as %25 would; other readers give up on the rule, or decode what they can.
+		if first("RT303", !ok) {
+			replacement := ""
+			if !strings.HasPrefix(v[i+1:], "*") { // any escape is meant, and to Google it says so
+				replacement = escaped()
+			}
+			f.add("RT303", l, l.ValueAt+i, replacement, "the %% in %s begins no escape", v[i:min(len(v), i+3)])
 		}
-		if ok && strings.ContainsAny(v[i+1:i+3], "abcdef") {
-			at["RT304"] = i
+		if first("RT304", ok && strings.ContainsAny(v[i+1:i+3], "abcdef")) {
+			f.once("RT304", l, l.ValueAt+i, escaped(), "%s has lower-case digits: readers that do not normalise escapes compare it literally", v[i:i+3])
 		}
-	}
-	escaped := ""
-	if len(at) > 0 && len(v) <= maxReplacement && !strings.ContainsFunc(v, model.Invisible) { // which RT113 removes
-		escaped = l.With(reescape(v))
-	}
-	// To RFC 9309 a stray "%" stands for itself, as %25 would; other readers give up
-	// on the rule, or decode what they can.
-	if i, ok := at["RT303"]; ok {
-		replacement := escaped
-		if strings.HasPrefix(v[i+1:], "*") {
-			replacement = "" // any escape is meant, and to Google it says so
+		if first("RT305", ok && ascii.IsUnreserved(c)) {
+			f.add("RT305", l, l.ValueAt+i, escaped(), "%s is an ordinary character: RFC 9309 compares it decoded, Google as written", v[i:i+3])
 		}
-		f.add("RT303", l, l.ValueAt+i, replacement, "the %% in %s begins no escape", v[i:min(len(v), i+3)])
-	}
-	if i, ok := at["RT304"]; ok {
-		f.once("RT304", l, l.ValueAt+i, escaped, "%s has lower-case digits: readers that do not normalise escapes compare it literally", v[i:i+3])
-	}
-	if i, ok := at["RT305"]; ok {
-		f.add("RT305", l, l.ValueAt+i, escaped, "%s is an ordinary character: RFC 9309 compares it decoded, Google as written", v[i:i+3])
-	}
-	if i, ok := at["RT308"]; ok { // a path may hold %23, but its author mostly means the fragment of a page
-		f.add("RT308", l, l.ValueAt+i, "", "%%23 stands for #, and what follows a # is never sent to a server")
-	}
-	// Google and RFC 9309 encode such characters as UTF-8; Yandex asks authors to do
-	// so, and a file in another encoding matches nothing at all.
-	if i, ok := at["RT306"]; ok {
-		f.once("RT306", l, l.ValueAt+i, escaped, "%s has characters outside ASCII, which not all readers encode alike", v)
+		if first("RT308", ok && c == '#') { // a path may hold %23, but its author mostly means the fragment of a page
+			f.add("RT308", l, l.ValueAt+i, "", "%%23 stands for #, and what follows a # is never sent to a server")
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 )
 
@@ -62,15 +63,19 @@ func (f *checker) closesAssets(g *model.Group, r *model.Line) bool {
 		path := "/" + strings.Trim(strings.NewReplacer("*", "", "$", "").Replace(r.Value), "/")
 		probes = append([]string{path, path + "/style.css", path + "/main.js"}, probes...)
 	}
-	if f.rendered == nil {
-		f.rendered = policy.Google.Parse([]byte(f.Text))
-	}
-	name := model.AgentName(g.Search)
-	group := f.rendered.Group(name)
+	group := f.lenient().Group(model.AgentName(g.Search))
 	return slices.ContainsFunc(probes, func(p string) bool {
 		d := group.Decide(p)
 		return !d.Allowed && d.Rule.Line == r.Number
 	})
+}
+
+// lenient is the file as Google reads it: what is misspelt was meant to close, too.
+func (f *checker) lenient() *policy.Policy {
+	if f.google == nil {
+		f.google = policy.Google.Parse([]byte(f.Text))
+	}
+	return f.google
 }
 
 // asset tells patterns that close all style sheets or scripts, or a directory of them. "/scripts/" is not among them:
@@ -113,19 +118,16 @@ func (f *checker) has(paths ...string) bool {
 	return slices.ContainsFunc(paths, func(p string) bool { return f.paths[p] })
 }
 
+// secrets are words that make a path read as confidential: not "login" or "password", whose pages are linked from
+// everywhere.
+const secrets = " admin administrator administration backup backups private secret secrets passwd confidential phpmyadmin " +
+	"internal intranet staging dump sql credentials htpasswd htaccess "
+
 // sensitive returns the word that makes a path read as confidential, "" if none does. Only whole words count, as
-// "/administrative-law" is no secret; and not "login" or "password", whose pages are linked from everywhere.
+// "/administrative-law" is no secret.
 func sensitive(pattern string) string {
-	for word := range strings.FieldsFuncSeq(pattern, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	}) {
-		if len(word) > len("administration") {
-			continue
-		}
-		switch lower := strings.ToLower(word); lower {
-		case "admin", "administrator", "administration", "backup", "backups", "private", "secret", "secrets",
-			"passwd", "confidential", "phpmyadmin", "internal", "intranet", "staging", "dump", "sql", "credentials",
-			"htpasswd", "htaccess":
+	for word := range strings.FieldsFuncSeq(pattern, func(r rune) bool { return r >= 0x80 || !ascii.IsLetter(byte(r)) }) {
+		if lower := strings.ToLower(word); len(word) <= len("administration") && strings.Contains(secrets, " "+lower+" ") {
 			return lower
 		}
 	}
@@ -141,43 +143,41 @@ func (f *checker) effectChecks() {
 	for _, l := range f.Lines {
 		if l.Kind == model.HostField {
 			hosts++
-			f.hostRecord(l, hosts)
 		}
-		f.loneRecord(l)
-		if l.Group != nil {
-			f.pacing(l)
-		}
-	}
-	for _, l := range f.Loose {
-		if l.Kind == model.CrawlDelay {
-			f.add("RT409", l, -1, "", "the crawl delay stands before any user-agent line, so it is for no crawler")
-		}
+		f.record(l, hosts)
+		f.pacing(l)
 	}
 	f.sitemaps()
 }
 
-// pacing checks a delay inside a group (RT212, RT409, RT410). Crawl-delay for * is as it should be:
-// it slows down each crawler that reads it.
+// pacing checks what slows down a crawler (RT212, RT409, RT410). Crawl-delay for * is as it should be: it slows down
+// each crawler that reads it.
 func (f *checker) pacing(l *model.Line) {
 	g := l.Group
-	switch l.Kind {
-	case model.CrawlDelay:
+	switch {
+	case l.Kind != model.CrawlDelay && l.Kind != model.RequestRate && l.Kind != model.VisitTime:
+		return
+	case g == nil && l.Kind == model.CrawlDelay:
+		f.add("RT409", l, -1, "", "the crawl delay stands before any user-agent line, so it is for no crawler")
+		return
+	case g == nil:
+		return
+	case l.Kind == model.CrawlDelay:
 		f.delay(l)
 		// Each of them says so in its documentation; Yandex since 22 February 2018.
 		if g.Hasty != nil {
 			f.once("RT410", l, -1, "", "%v does not read Crawl-delay, so %s is not slowed down", g.Engine, g.Hasty.Value)
 		}
-		fallthrough
-	case model.RequestRate, model.VisitTime:
-		if a := g.Token; a != nil && len(g.Agents) == 1 {
-			f.add("RT212", l, -1, "", "%s is a token that fetches nothing, so there is nothing to pace", a.Value)
-		}
+	}
+	if a := g.Token; a != nil && len(g.Agents) == 1 {
+		f.add("RT212", l, -1, "", "%s is a token that fetches nothing, so there is nothing to pace", a.Value)
 	}
 }
 
-// loneRecord checks the records that hold wherever they stand: Sitemap was never bound to a group, and what
-// is misspelt is so in any.
-func (f *checker) loneRecord(l *model.Line) {
+// record checks the records that hold wherever they stand: Sitemap was never bound to a group, and what is misspelt is
+// so in any. There have been that many Host lines.
+func (f *checker) record(l *model.Line, hosts int) {
+	inStar := l.Group != nil && l.Group.Star != nil // mistake 11
 	switch l.Kind {
 	// Google ended its unofficial support on 1 September 2019; the others never had any.
 	case model.Noindex, model.Nofollow, model.Noarchive, model.Nosnippet:
@@ -195,26 +195,21 @@ func (f *checker) loneRecord(l *model.Line) {
 		if problem := cleanProblem(l.Value); problem != "" {
 			f.add("RT412", l, l.ValueAt, "", "%s %v", l.Value, problem)
 		}
-		if inStar(l) {
+		if inStar {
 			f.add("RT011", l, -1, "", "Yandex alone reads Clean-param, and this group is for all crawlers")
 		}
-	// Robot-version and Comment: a draft of 2002 that no engine took up. Revisit-after: meant
-	// for pages, and read by none even there. Host, which Yandex read until 2018, is RT006.
+	// However a Host line is written: what it was for has not worked since 20 March 2018.
+	case model.HostField:
+		host := strings.TrimPrefix(strings.ToLower(l.Value), "https://")
+		if inStar && hosts == 1 && l.Value != "" && !strings.ContainsAny(host, "/[ \t") {
+			f.add("RT011", l, -1, "", "Yandex alone read Host, until March 2018, and this group is for all crawlers")
+		} else {
+			f.add("RT006", l, -1, "", "Host told Yandex the main mirror until March 2018; a redirect does so now")
+		}
+	// Robot-version and Comment: a draft of 2002 that no engine took up. Revisit-after: meant for pages, and read by none
+	// even there.
 	case model.RobotVersion, model.CommentField, model.RevisitAfter:
 		f.add("RT413", l, -1, "", "no engine reads %v any more", model.FieldName(l.Kind))
-	}
-}
-
-// inStar reports whether a record stands in a group for all crawlers (mistake 11).
-func inStar(l *model.Line) bool { return l.Group != nil && l.Group.Star != nil }
-
-// hostRecord checks a Host line, the nth of the file (RT006). However it is written: what it was for has not worked
-// since 20 March 2018. So the advice is to remove it.
-func (f *checker) hostRecord(l *model.Line, nth int) {
-	if inStar(l) && nth == 1 && l.Value != "" && !strings.ContainsAny(strings.TrimPrefix(strings.ToLower(l.Value), "https://"), "/[ \t") {
-		f.add("RT011", l, -1, "", "Yandex alone read Host, until March 2018, and this group is for all crawlers")
-	} else {
-		f.add("RT006", l, -1, "", "Host told Yandex the main mirror until March 2018; a redirect does so now")
 	}
 }
 
@@ -256,10 +251,7 @@ func cleanProblem(v string) string {
 	if len(words) == 0 {
 		return "names no parameter"
 	}
-	path := ""
-	if len(words) > 1 {
-		path = words[1]
-	}
+	path := strings.Join(words[1:min(2, len(words))], "")
 	switch {
 	case len(v) > maxCleanParam:
 		return "is longer than 500 characters"
@@ -278,14 +270,12 @@ func cleanProblem(v string) string {
 
 // completed returns the sitemap line with the origin that serves the file, "" if that is not known.
 func (f *checker) completed(l *model.Line) string {
-	if f.url == nil || l.Value == "" {
-		return ""
+	if f.url != nil && l.Value != "" {
+		if u, err := f.url.Parse(l.Value); err == nil {
+			return l.With(u.String())
+		}
 	}
-	u, err := f.url.Parse(l.Value)
-	if err != nil {
-		return ""
-	}
-	return l.With(u.String())
+	return ""
 }
 
 // maxSitemaps is how many sitemaps are looked up among the rules.
@@ -301,25 +291,18 @@ type siteMap struct {
 // site that shuts an engine out of all or of a directory, such as one language, shuts out the sitemaps there as well,
 // and means it. It does not mean the sitemaps that a rule with wildcards happens to match.
 func (f *checker) sitemaps() {
-	places := f.ownSitemaps()
-	if len(places) == 0 {
-		return
-	}
-	// The lenient reading: what is misspelt was meant to close, too.
-	p := policy.Google.Parse([]byte(f.Text))
-	engines := [...]string{"Googlebot", "bingbot", "Yandex"}
-	// Looked up once: a group may have to be merged from many.
-	var groups [len(engines)]policy.Group
-	for i, token := range engines {
-		groups[i] = p.Group(token)
-	}
-	// One question for each sitemap and engine, or two; its cost depends on the length of the path, not on the rules.
-	for _, at := range places {
+	groups := map[string]policy.Group{} // a group may have to be merged from many
+	for _, at := range f.ownSitemaps() {
 		var closed []string
 		by, among := 0, surroundings(at.target)
-		for i, g := range groups {
+		for _, engine := range [...]string{"Googlebot", "bingbot", "Yandex"} {
+			g, known := groups[engine]
+			if !known {
+				g = f.lenient().Group(engine)
+				groups[engine] = g
+			}
 			if d := g.Decide(at.target); !d.Allowed && (g.Decide(among).Allowed || !meant(d.Rule, among)) {
-				closed = append(closed, engines[i])
+				closed = append(closed, engine)
 				by = d.Rule.Line
 			}
 		}
