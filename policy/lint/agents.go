@@ -38,7 +38,7 @@ func (f *checker) agent(l *model.Line) {
 	case l.Value == "":
 		f.add("RT005", l, l.ValueAt, "User-agent: *", "the user-agent line names no crawler")
 	case l.Value[0] == '/':
-		f.add("RT003", l, l.ValueAt, "", "%s is a path, not a crawler's name", l.Value)
+		f.value("RT003", l, "%s is a path, not a crawler's name", l.Value)
 	case name != "*":
 		f.token(l, name, l.Value[:min(len(name), len(l.Value))])
 	case l.Value != "*": // Google takes "* foo" for "*" and "*foo" for no crawler
@@ -55,8 +55,8 @@ func (f *checker) token(l *model.Line, name, written string) {
 		f.add("RT207", l, l.ValueAt+i, eachAgent(l), "%s is not one product token: Google reads only the first word", l.Value)
 		return
 	case model.IsHeader(l.Value):
-		f.once("RT206", l, l.ValueAt+i, "",
-			"%s is a User-Agent header: most readers look for the product token %s in it, which may be another's", l.Value, written)
+		f.once("RT206", l, l.ValueAt+i, "", "%s is a User-Agent header: most readers look for the product token %s in it, which may be another's",
+			l.Value, written)
 	default:
 		token := ""
 		if written != "" && !strings.ContainsAny(l.Value, model.Blanks) && !strings.Contains(l.Value, "://") {
@@ -115,8 +115,8 @@ func (f *checker) shape(g *model.Group, last bool) {
 		if between > 0 {
 			f.fused(before, records[:between], a)
 		} else if a.AfterBlank {
-			f.add("RT012", before, -1, "",
-				"%s has no rule before the blank line: it shares the group of %s, but for Yandex its group is empty", before.Value, a.Value)
+			f.line("RT012", before, "%s has no rule before the blank line: it shares the group of %s, but for Yandex its group is empty",
+				before.Value, a.Value)
 		}
 		records = records[between:]
 	}
@@ -128,12 +128,10 @@ func (f *checker) shape(g *model.Group, last bool) {
 // replace the line by: an empty Disallow would open to the first crawler what the group closes to it now.
 func (f *checker) fused(before *model.Line, between []*model.Line, a *model.Line) {
 	preferences := ""
-	for _, r := range between {
-		if r.Kind == model.ContentUsage { // as package usage reads it
-			preferences = "; what Content-Usage permits is for the names directly above it alone, what it refuses may bind both"
-		}
+	if slices.ContainsFunc(between, func(r *model.Line) bool { return r.Kind == model.ContentUsage }) { // as package usage reads it
+		preferences = "; what Content-Usage permits is for the names directly above it alone, what it refuses may bind both"
 	}
-	f.add("RT202", a, -1, "", "%s in line %d has no rule of its own: it shares the group of %s, since %s in line %d does not end a group%v",
+	f.line("RT202", a, "%s in line %d has no rule of its own: it shares the group of %s, since %s in line %d does not end a group%v",
 		before.Value, before.Number, a.Value, between[0].Field, between[0].Number, preferences)
 }
 
@@ -144,12 +142,11 @@ func (f *checker) blankLines(g *model.Group) {
 	agent := g.Agents[len(g.Agents)-1]
 	gaps := slices.DeleteFunc(slices.Clone(g.Rules), func(r *model.Line) bool { return !r.AfterBlank })
 	if len(gaps) > 0 && gaps[0] == g.Rules[0] {
-		f.add("RT203", gaps[0], -1, "",
-			"a blank line stands between User-agent: %s and its first rule: for Yandex the group ends there, empty", agent.Value)
+		f.line("RT203", gaps[0], "a blank line stands between User-agent: %s and its first rule: for Yandex the group ends there, empty", agent.Value)
 		gaps = gaps[1:]
 	}
 	if len(gaps) > 0 {
-		f.add("RT203", gaps[0], -1, "", "a blank line ends the group of %s here for Yandex, and the rules below bind no crawler (%v in this group)",
+		f.line("RT203", gaps[0], "a blank line ends the group of %s here for Yandex, and the rules below bind no crawler (%v in this group)",
 			agent.Value, model.Count(len(gaps), "blank line"))
 	}
 }
@@ -207,8 +204,7 @@ func (f *checker) lostStarRules() {
 			if isFreePass(a.Rules) {
 				id = "RT214"
 			}
-			f.add(id, a.First, a.First.ValueAt, "",
-				"the group for %s leaves open %d of %v that * closes, such as %s",
+			f.value(id, a.First, "the group for %s leaves open %d of %v that * closes, such as %s",
 				a.First.Value, lost, model.Count(len(star), "path"), example)
 		}
 	}
@@ -266,6 +262,6 @@ func (f *checker) allowlistGap() {
 		}
 	}
 	if star != nil && len(missing) > 0 && f.Welcomes() {
-		f.add("RT213", star, -1, "", "only named crawlers are let in, and not among them: %v", strings.Join(missing, ", "))
+		f.line("RT213", star, "only named crawlers are let in, and not among them: %v", strings.Join(missing, ", "))
 	}
 }

@@ -32,7 +32,11 @@ func (a Answer) Findings() []Finding {
 	var r report
 	asked := a.asked()
 	judgeName(&r, asked.Path)
-	a.misnamed(&r)
+	// If /robots.txt exists the other file does no harm. Many sites answer every path with some page: only a file that
+	// names a crawler is an attempt at robots.txt.
+	if f := model.Read(a.Misnamed); a.StatusCode/100 == 4 && len(f.Groups) > 0 && !f.HTML {
+		r.whole("RT002", "/robot.txt has rules, but crawlers ask for /robots.txt, which answers %d", a.StatusCode)
+	}
 	last := a.redirects(&r, asked)
 	a.status(&r)
 	if a.StatusCode/100 != 2 { // the body is an error page, in which no crawler looks for rules
@@ -57,7 +61,7 @@ func (a Answer) Findings() []Finding {
 				min(len(a.Body), scan.Limit))
 		}
 	}
-	return append(r.sorted(), check(f, hosted(asked))...)
+	return append(r.sorted(), check(f, asked)...)
 }
 
 // asked returns the URL, or an empty one if it is none.
@@ -65,25 +69,6 @@ func (a Answer) asked() *url.URL {
 	u, err := url.Parse(a.URL)
 	if err != nil {
 		return &url.URL{}
-	}
-	return u
-}
-
-// misnamed reports rules that are served as /robot.txt (RT002), where no crawler looks. If
-// /robots.txt exists the other file does no harm. Many sites answer every path with some
-// page: only a file that names a crawler is an attempt at robots.txt.
-func (a Answer) misnamed(r *report) {
-	if a.StatusCode/100 != 4 || a.Misnamed == nil {
-		return
-	}
-	if f := model.Read(a.Misnamed); len(f.Groups) > 0 && !f.HTML {
-		r.whole("RT002", "/robot.txt has rules, but crawlers ask for /robots.txt, which answers %d", a.StatusCode)
-	}
-}
-
-func hosted(u *url.URL) *url.URL {
-	if u.Host == "" {
-		return nil
 	}
 	return u
 }

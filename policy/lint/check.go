@@ -18,7 +18,7 @@ import (
 type checker struct {
 	*model.File
 	report
-	url   *url.URL // where the file is served; nil if not known
+	url   *url.URL // where the file is served; empty if not known
 	judge *judge   // nil for Fix, which judges replacements together
 	idler *judge   // of lines without effect: their order does not matter
 
@@ -28,7 +28,7 @@ type checker struct {
 	idle   map[*model.Line]bool // rules with a star at the end that decides nothing
 }
 
-// check returns what is wrong with the text of a file that is served at u, nil if that is not known.
+// check returns what is wrong with the text of a file that is served at u, empty if that is not known.
 func check(doc *model.File, u *url.URL) []Finding {
 	f := &checker{File: doc, url: u, judge: newJudge(doc, dialects[:], findingsBudget), idler: newJudge(doc, unordered, findingsBudget)}
 	return f.check()
@@ -64,6 +64,15 @@ func (f *checker) check() []Finding {
 // silences it there. Of the arguments, %s quotes a string, which is mostly text of the file, and %v does not.
 func (f *checker) add(id string, l *model.Line, at int, replacement, format string, args ...any) {
 	f.put(false, id, l, at, replacement, format, args...)
+}
+
+// value and line are add at the value of l, and about the whole line, without a replacement.
+func (f *checker) value(id string, l *model.Line, format string, args ...any) {
+	f.put(false, id, l, l.ValueAt, "", format, args...)
+}
+
+func (f *checker) line(id string, l *model.Line, format string, args ...any) {
+	f.put(false, id, l, -1, "", format, args...)
 }
 
 // once is add for a rule of which each file gets a single remark.
@@ -113,13 +122,6 @@ func (f *checker) advice(l *model.Line, text string) (replacement, example strin
 		return text, ""
 	}
 	return "", text
-}
-
-// all reports a finding about the file as a whole.
-func (f *checker) all(id, format string, args ...any) {
-	if !f.Silent(id, 0) {
-		f.whole(id, format, args...)
-	}
 }
 
 // A report collects findings in bounded memory, whatever the file: at most MaxPerRule of each rule.

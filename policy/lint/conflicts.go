@@ -163,8 +163,8 @@ func (f *checker) hidden(by map[*model.Line][]*model.Line) {
 			f.once("RT312", first, first.ValueAt, "",
 				"readers that take the first match stop at %s in line %d and never come to this rule: put it first", hider.Text, hider.Number)
 		} else {
-			f.once("RT312", hider, hider.ValueAt, "",
-				"readers that take the first match stop here and never come to %v below, such as line %d", model.Count(len(by[hider]), "rule"), first.Number)
+			f.once("RT312", hider, hider.ValueAt, "", "readers that take the first match stop here and never come to %v below, such as line %d",
+				model.Count(len(by[hider]), "rule"), first.Number)
 		}
 	}
 }
@@ -220,8 +220,7 @@ func (f *checker) enumerations(rules []*model.Line) {
 	for _, r := range rules {
 		dir := documentIn(r)
 		if d := listed[dir]; d[0] == r && len(d) >= enumeration && !closed[dir] {
-			f.add("RT010", d[0], d[0].ValueAt, "",
-				"%v list files of %s one by one, the last in line %d", // where the author may want to see it end
+			f.value("RT010", d[0], "%v list files of %s one by one, the last in line %d", // where the author may want to see it end
 				model.Count(len(d), "rule"), dir, d[len(d)-1].Number)
 		}
 	}

@@ -3,13 +3,15 @@ package lint
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 )
+
+// maxRounds bounds how often the result is judged anew. A line has one replacement in a round.
+const maxRounds = 16
 
 // Fix returns the file with the replacements of its findings applied, and the findings that are gone because of that,
 // with their lines in data. Nothing of what the file says to crawlers changes, in any dialect of package policy. If
@@ -19,22 +21,16 @@ import (
 // Fix also mends what File does not list: findings beyond [MaxPerRule], and those that another finding says more about.
 // No finding with an accepted Replacement is left, unless the work exceeds a fixed budget.
 func Fix(data []byte, accept func(Finding) bool) (fixed []byte, applied []Finding) {
-	return fix(data, nil, accept)
+	return Answer{Body: data}.Fix(accept)
 }
 
 // Fix is [Fix] for the Body. The URL completes relative sitemaps.
 func (a Answer) Fix(accept func(Finding) bool) (fixed []byte, applied []Finding) {
-	return fix(a.Body, hosted(a.asked()), accept)
-}
-
-// maxRounds bounds how often the result is judged anew. A line has one replacement in a round.
-const maxRounds = 16
-
-func fix(data []byte, u *url.URL, accept func(Finding) bool) (fixed []byte, applied []Finding) {
+	fixed = a.Body
 	first := func(line int) int { return line } // line of the first text
 	for range maxRounds {
-		doc := model.Read(data)
-		edits, found := mend(doc, candidates(doc, u), accept)
+		doc := model.Read(fixed)
+		edits, found := mend(doc, candidates(doc, a.asked()), accept)
 		if len(edits) == 0 {
 			break
 		}
@@ -43,9 +39,9 @@ func fix(data []byte, u *url.URL, accept func(Finding) bool) (fixed []byte, appl
 			applied = append(applied, f)
 		}
 		first = origin(edits, first)
-		data = []byte(apply(doc, edits))
+		fixed = []byte(apply(doc, edits))
 	}
-	return data, applied
+	return fixed, applied
 }
 
 // mend chooses what to apply in one round: replacements that are accepted and together change nothing. Tried together

@@ -23,29 +23,28 @@ func (f *checker) format() bool {
 	first := &model.Line{Number: 1, Text: head(f.Text)}
 	switch {
 	case f.Text == "":
-		f.all("RT114", "the file is empty, which allows everything as a missing file does")
+		f.line("RT114", &model.Line{}, "the file is empty, which allows everything as a missing file does")
 	// Crawlers search a page for records as they search anything (RFC 9309
 	// §2.3.1.5), and find none: the effect is the same as of an empty file.
 	case f.HTML:
-		f.add("RT008", first, -1, "", "the file begins with markup, %s, and is a page: crawlers look for plain records", head(f.Text))
+		f.line("RT008", first, "the file begins with markup, %s, and is a page: crawlers look for plain records", head(f.Text))
 		return false
 	}
 	// Google and Yandex skip the mark. To a reader that does not, the first
 	// User-agent is an unknown field, and the rules below bind no crawler.
 	if f.BOM > 0 {
-		f.add("RT106", first, -1, "", "the file begins with a byte order mark, which some readers take for part of the first field")
+		f.line("RT106", first, "the file begins with a byte order mark, which some readers take for part of the first field")
 	}
 	if f.Wide {
-		f.add("RT107", first, -1, "", "the file is UTF-16 text, in which a crawler that expects UTF-8 finds no rules")
+		f.line("RT107", first, "the file is UTF-16 text, in which a crawler that expects UTF-8 finds no rules")
 	} else if f.Nuls > 0 { // Google's parser is written in C++ and takes a NUL for the end of the line
-		f.all("RT107", "the file holds %v, at which some readers end the line", model.Count(f.Nuls, "NUL byte"))
+		f.line("RT107", &model.Line{}, "the file holds %v, at which some readers end the line", model.Count(f.Nuls, "NUL byte"))
 	}
 	// §2.2 allows LF, CRLF and CR. Mixed ends do no harm in most readers, but show that two programs write the file.
 	if f.Odd != 0 {
-		f.add("RT109", &model.Line{Number: f.Odd}, -1,
-			"", "lines end in several ways: LF %d, CRLF %d, CR %d", f.Ends[0], f.Ends[1], f.Ends[2])
+		f.add("RT109", &model.Line{Number: f.Odd}, -1, "", "lines end in several ways: LF %d, CRLF %d, CR %d", f.Ends[0], f.Ends[1], f.Ends[2])
 	} else if f.Ends[2] > 0 {
-		f.add("RT109", first, -1, "", "lines end in CR alone, which some readers take for one long line")
+		f.line("RT109", first, "lines end in CR alone, which some readers take for one long line")
 	}
 	f.size()
 	return !f.Wide
@@ -78,16 +77,16 @@ func (f *checker) size() {
 	// Google cuts, and so does RFC 9309 §2.5; Yandex takes the whole file for unfit, and the site for open.
 	if len(f.Text) > maxBytes {
 		past = cmp.Or(past, &model.Line{}) // only blank lines and comments
-		f.add("RT110", past, -1, "", "the file has %d bytes; crawlers stop after %d, and Yandex takes the whole site for open: %v past the cut",
+		f.line("RT110", past, "the file has %d bytes; crawlers stop after %d, and Yandex takes the whole site for open: %v past the cut",
 			len(f.Text), maxBytes, model.Count(len(lost), "rule"))
 	}
 	// The place is the first rule beyond the number that the message is about.
 	switch n := len(rules); {
 	case n > maxYandexRules:
-		f.add("RT111", rules[maxYandexRules], -1, "", "the file has %d rules, and Yandex refuses more than %d", n, maxYandexRules)
+		f.line("RT111", rules[maxYandexRules], "the file has %d rules, and Yandex refuses more than %d", n, maxYandexRules)
 	case n > oldYandexRules:
-		f.add("RT111", rules[oldYandexRules], -1,
-			"", "the file has %d rules, and Yandex used to refuse more than %d (now %d)", n, oldYandexRules, maxYandexRules)
+		f.line("RT111", rules[oldYandexRules], "the file has %d rules, and Yandex used to refuse more than %d (now %d)",
+			n, oldYandexRules, maxYandexRules)
 	}
 }
 
@@ -110,10 +109,9 @@ func (f *checker) encoding(l *model.Line) {
 	// Google drops the tail and keeps the head as a rule, which then matches more;
 	// Yandex counts characters, and of the path alone.
 	if len(l.Text) > scan.GoogleLine && l.Kind != "" {
-		f.add("RT112", l, -1, "", "the line has %d bytes, and Google drops what lies beyond %d", len(l.Text), scan.GoogleLine)
+		f.line("RT112", l, "the line has %d bytes, and Google drops what lies beyond %d", len(l.Text), scan.GoogleLine)
 	} else if l.Rule() && len(l.Value) > maxYandexRule && utf8.RuneCountInString(l.Value) > maxYandexRule {
-		f.add("RT112", l, l.ValueAt,
-			"", "the path has %d characters, and Yandex refuses more than %d", utf8.RuneCountInString(l.Value), maxYandexRule)
+		f.value("RT112", l, "the path has %d characters, and Yandex refuses more than %d", utf8.RuneCountInString(l.Value), maxYandexRule)
 	}
 }
 

@@ -73,16 +73,10 @@ func WriteRulesJSON(w io.Writer, rules ...Rule) error {
 	e := newEncoder(w)
 	for _, r := range rules {
 		if err := e.Encode(struct {
-			ID        string   `json:"id"`
-			Name      string   `json:"name"`
-			Severity  Severity `json:"severity"`
-			Engines   Engines  `json:"engines"`
-			Summary   string   `json:"summary"`
-			Advice    string   `json:"advice"`
-			Example   string   `json:"example"`
-			URL       string   `json:"help_url"`
-			Unchecked *string  `json:"unchecked"`
-		}{r.ID, r.Name, r.Severity, r.Engines, r.Summary, r.Advice, r.Example, r.URL(), known(r.Unchecked)}); err != nil {
+			Rule
+			URL       string  `json:"help_url"`
+			Unchecked *string `json:"unchecked"`
+		}{r, r.URL(), known(r.Unchecked)}); err != nil {
 			return err
 		}
 	}
@@ -130,14 +124,11 @@ func said(o object) object {
 
 // version returns the version of this module in the running program, "(devel)" if the go command recorded none.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(devel)"
-	}
-	// Package lint may be in the main module, or in a program that requires it.
-	for _, m := range append(info.Deps, &info.Main) {
-		if m.Path == home && m.Version != "" {
-			return m.Version
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range append(info.Deps, &info.Main) { // package lint may be in the main module, or required
+			if m.Path == home && m.Version != "" {
+				return m.Version
+			}
 		}
 	}
 	return "(devel)"

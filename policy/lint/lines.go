@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"fmt"
 	"iter"
 
 	"github.com/robotsgate/robotsgate/policy"
@@ -43,10 +42,7 @@ const (
 // String returns the kind in a word.
 func (k LineKind) String() string {
 	names := [...]string{"", "blank", "comment", "user-agent", "allow", "disallow", "sitemap", "record", "invalid"}
-	if k == 0 || int(k) >= len(names) {
-		return fmt.Sprintf("LineKind(%d)", uint8(k))
-	}
-	return names[k]
+	return names[min(int(k), len(names)-1)]
 }
 
 // Lines yields the lines of a file, up to 500 KiB, as the dialect's parser reads them. If
@@ -59,12 +55,11 @@ func Lines(d policy.Dialect, data []byte) iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		s := scan.New(reading, data)
 		for text := string(s.Data); s.Next(); { // one copy for all lines
-			l := Line{
+			if !yield(Line{
 				Number: s.Number, Kind: LineKind(s.Kind), Text: text[s.Start:s.End],
 				Field: text[s.FieldAt:s.FieldEnd], Value: text[s.ValueAt:s.ValueEnd],
 				Comment: s.Comment, Misspelt: s.Misspelt, NoColon: s.NoColon, Cut: s.Cut,
-			}
-			if !yield(l) {
+			}) {
 				return
 			}
 		}

@@ -31,7 +31,7 @@ package lint
 
 import (
 	"encoding/json"
-	"math/bits"
+	"net/url"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
@@ -39,7 +39,7 @@ import (
 
 // File returns the mistakes in the text of a robots.txt file, sorted by line, column and rule. It does not retain data.
 // Do not pass it the body of an answer without rules, such as a 404: an empty file is a finding.
-func File(data []byte) []Finding { return check(model.Read(data), nil) }
+func File(data []byte) []Finding { return check(model.Read(data), &url.URL{}) }
 
 // MaxPerRule is how many findings of one rule are listed for one file. If there are more,
 // one last Finding of that rule counts them, in Message and in More.
@@ -63,50 +63,15 @@ func (s Severity) String() string { return severities[min(s, SeverityError)] }
 // MarshalText returns the same word as String.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Engines is a set of readers of robots.txt, as a bit mask. The zero value is the empty set.
-type Engines uint64
+// Engines are readers of robots.txt, by their names with commas between them. "all" stands for the five that package
+// policy has a Dialect for; the others are apple, amazon, seznam, crawler-commons (Common Crawl, Nutch, StormCrawler), and
+// the readers of Content-Usage (aipref), of Content-Signal (content-signals) and of License (rsl).
+type Engines string
 
-// The engines. EngineDialects are those that package policy has a Dialect for.
-const (
-	EngineRFC9309 Engines = 1 << iota
-	EngineGoogle
-	EngineYandex
-	EngineBing
-	EngineOriginal // robots of the 1994 and 1996 descriptions: prefixes only, the first match wins
-	EngineApple
-	EngineAmazon
-	EngineSeznam
-	EngineCrawlerCommons // Common Crawl, Nutch, StormCrawler
-	EngineAIPREF         // readers of Content-Usage (draft-ietf-aipref-attach)
-	EngineContentSignals // readers of Content-Signal
-	EngineRSL            // readers of License
-
-	EngineDialects = EngineRFC9309 | EngineGoogle | EngineYandex | EngineBing | EngineOriginal
-)
-
-// engineNames are in the order of the constants.
-var engineNames = [...]string{"rfc9309", "google", "yandex", "bing", "original",
-	"apple", "amazon", "seznam", "crawler-commons", "aipref", "content-signals", "rsl"}
-
-// Names returns the names of the engines in the set, in the order of the constants.
+// Names returns the names one by one, those of the dialects for "all".
 func (e Engines) Names() []string {
-	names := []string{}
-	for ; e != 0; e &= e - 1 {
-		if bit := bits.TrailingZeros64(uint64(e)); bit < len(engineNames) {
-			names = append(names, engineNames[bit])
-		} else {
-			names = append(names, "unknown")
-		}
-	}
-	return names
-}
-
-// String returns the names joined by commas, or "all" if the five dialects are in the set.
-func (e Engines) String() string {
-	if e&EngineDialects == EngineDialects {
-		return strings.Join(append([]string{"all"}, (e&^EngineDialects).Names()...), ",")
-	}
-	return strings.Join(e.Names(), ",")
+	names := strings.Replace(string(e), "all", "rfc9309,google,yandex,bing,original", 1)
+	return strings.FieldsFunc(names, func(r rune) bool { return r == ',' })
 }
 
 // MarshalJSON returns an array of names.

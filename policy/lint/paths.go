@@ -19,13 +19,12 @@ func (f *checker) path(l *model.Line) {
 	comma, blank := strings.Index(v, ",/"), strings.IndexAny(v, model.Blanks)
 	switch {
 	case v == "" && l.Kind == model.Allow: // it says nothing, or the opposite of what it seems to
-		f.add("RT309", l, l.ValueAt, "Disallow:",
-			"Allow without a path has no effect, and disallowed everything for older robots of Yandex")
+		f.add("RT309", l, l.ValueAt, "Disallow:", "Allow without a path has no effect, and disallowed everything for older robots of Yandex")
 	case v == "": // nothing is closed (RFC 9309 §2.2)
 	// Only a well-known name is safe to tell from a path without its slash (RT013). There is no replacement: in the
 	// group where the line stands, a User-agent line would join the others, and close the site to them all.
 	case model.KnownAgent(v) != "":
-		f.add("RT003", l, l.ValueAt, "", "%s is a crawler's name, not a path, so the rule matches nothing", v)
+		f.value("RT003", l, "%s is a crawler's name, not a path, so the rule matches nothing", v)
 	case comma >= 0 && blank < 0 && !model.AbsoluteURL(v):
 		f.add("RT004", l, l.ValueAt+comma, "", "%s is one path, with its commas", v)
 	case blank >= 0: // no URL that is sent has one
@@ -58,7 +57,7 @@ func (f *checker) absolute(l *model.Line) bool {
 // elsewhere reports whether the host of a rule is not that of the file, as far as its URL or its sitemaps tell.
 func (f *checker) elsewhere(host string) bool {
 	host = bareHost(host)
-	if f.url != nil {
+	if f.url.Host != "" {
 		return bareHost(f.url.Host) != host
 	}
 	sitemaps := 0
@@ -105,7 +104,7 @@ func (f *checker) pattern(l *model.Line) {
 	f.escapes(l)
 	// A crawler gets another session than the author of the rule.
 	if session(v) {
-		f.add("RT308", l, l.ValueAt, "", "%s names one session, which no later URL has", v)
+		f.value("RT308", l, "%s names one session, which no later URL has", v)
 	}
 }
 
@@ -118,7 +117,8 @@ func (f *checker) strayMarks(l *model.Line) {
 		f.add("RT316", l, l.ValueAt+i, l.With(strings.ReplaceAll(v, "&amp;", "&")),
 			"&amp; in %s is how HTML writes &: here it stands for itself, and hardly any URL has it", v)
 	} else if bare != v && bare != "" && !strings.HasSuffix(bare, "*") {
-		f.add("RT316", l, l.ValueAt+len(bare), unlessAll(l, bare), "%s ends in %s, which is a part of the path: only URLs that have it match", v, v[len(bare):])
+		f.add("RT316", l, l.ValueAt+len(bare), unlessAll(l, bare), "%s ends in %s, which is a part of the path: only URLs that have it match",
+			v, v[len(bare):])
 	}
 }
 
@@ -291,7 +291,8 @@ func (f *checker) escapes(l *model.Line) {
 			f.add("RT303", l, l.ValueAt+i, replacement, "the %% in %s begins no escape", v[i:min(len(v), i+3)])
 		}
 		if first("RT304", ok && strings.ContainsAny(v[i+1:i+3], "abcdef")) {
-			f.once("RT304", l, l.ValueAt+i, escaped(), "%s has lower-case digits: readers that do not normalise escapes compare it literally", v[i:i+3])
+			f.once("RT304", l, l.ValueAt+i, escaped(), "%s has lower-case digits: readers that do not normalise escapes compare it literally",
+				v[i:i+3])
 		}
 		if first("RT305", ok && ascii.IsUnreserved(c)) {
 			f.add("RT305", l, l.ValueAt+i, escaped(), "%s is an ordinary character: RFC 9309 compares it decoded, Google as written", v[i:i+3])

@@ -48,7 +48,7 @@ func (f *checker) preferenceChecks() {
 	// Crawlers with a group of their own may not see a signal for *. A group that closes the site needs none, as in the
 	// files that a proxy manages, where * has the signal and each training crawler is shut out.
 	if c.star != nil && c.silent != nil {
-		c.add("RT507", c.star, -1, "", "the group for %s in line %d has no content signal, and some readers do not fall back to this one",
+		c.line("RT507", c.star, "the group for %s in line %d has no content signal, and some readers do not fall back to this one",
 			c.silent.Value, c.silent.Number)
 	}
 	c.disagreements()
@@ -63,16 +63,16 @@ func (c *preferences) record(l *model.Line) {
 		c.contentSignal(l)
 	case model.License:
 		if _, said := read(l, l.Value); said[0].Problem != "" {
-			c.add("RT508", l, l.ValueAt, "", "%s is %v, so the licence is not found", l.Value, said[0].Problem)
+			c.value("RT508", l, "%s is %v, so the licence is not found", l.Value, said[0].Problem)
 		}
 		return
-	case model.LLMPolicy, model.DisallowAI, model.AllowAI, model.AgentPurpose:
+	case "llm-policy", "disallowaitraining", "allowaitraining", "user-agent-purpose":
 	default:
 		return
 	}
 	if !c.drafts[l.Kind] {
 		c.drafts[l.Kind] = true
-		c.add("RT510", l, -1, "", "%v comes from a draft or a convention, not from a standard", model.FieldName(l.Kind))
+		c.line("RT510", l, "%v comes from a draft or a convention, not from a standard", model.FieldName(l.Kind))
 	}
 }
 
@@ -94,14 +94,13 @@ func (c *preferences) contentUsage(l *model.Line) {
 			c.usage(l, path, s)
 		}
 	case path == "" && !strings.Contains(word, "=") && strings.Index(strings.TrimLeft(rest, model.Blanks), "=") > 0:
-		c.add("RT502", l, l.ValueAt, l.With("/"+l.Value),
-			"%s does not begin with a slash, so it is no path and the preference does not parse", word)
+		c.add("RT502", l, l.ValueAt, l.With("/"+l.Value), "%s does not begin with a slash, so it is no path and the preference does not parse", word)
 		return
 	case dictionary == "":
-		c.add("RT501", l, l.ValueAt, "", "%s %v", l.Value, s.Problem)
+		c.value("RT501", l, "%s %v", l.Value, s.Problem)
 		return
 	default:
-		c.add("RT501", l, l.ValueAt, "", "%s: %v", dictionary, s.Problem)
+		c.value("RT501", l, "%s: %v", dictionary, s.Problem)
 	}
 	c.onDisallowed(l, path)
 }
@@ -110,23 +109,23 @@ func (c *preferences) contentUsage(l *model.Line) {
 func (c *preferences) usage(l *model.Line, path string, s usage.Statement) {
 	switch {
 	case s.Key == "":
-		c.add("RT501", l, l.ValueAt, "", "%v", s.Problem)
+		c.value("RT501", l, "%v", s.Problem)
 		return
 	case s.Value == "?1" && !strings.Contains(l.Value, s.Key+"="): // which stands for true
-		c.add("RT501", l, l.ValueAt, "", "%s has no value, so the preference is unknown", s.Key)
+		c.value("RT501", l, "%s has no value, so the preference is unknown", s.Key)
 		return
 	case s.Problem != "":
-		c.add("RT501", l, l.ValueAt, yesNo(l, path, s.Key, s.Value),
-			"the value %s of %s is neither y nor n, so the preference is unknown", s.Value, s.Key)
+		c.add("RT501", l, l.ValueAt, yesNo(l, path, s.Key, s.Value), "the value %s of %s is neither y nor n, so the preference is unknown",
+			s.Value, s.Key)
 		return
 	}
 	switch s.Key {
 	// From vocab-00 to vocab-04; copied from articles of that time.
 	case "tdm", "ai", "genai", "train-genai", "inference", "all", "bots", "ai-output":
-		c.add("RT503", l, l.ValueAt, "", "the label %s was dropped from the draft", s.Key)
+		c.value("RT503", l, "the label %s was dropped from the draft", s.Key)
 	default:
 		if !c.knows(s) {
-			c.add("RT503", l, l.ValueAt, "", "the label %s is unknown", s.Key)
+			c.value("RT503", l, "the label %s is unknown", s.Key)
 		}
 	}
 	if c.usages == nil {
@@ -136,7 +135,7 @@ func (c *preferences) usage(l *model.Line, path string, s usage.Statement) {
 	path = cmp.Or(path, "/") // no path is the whole site
 	opposite := map[string]string{"y": "n", "n": "y"}[s.Value]
 	if was := c.usages[preference{path, s.Key, opposite}]; was != nil {
-		c.add("RT505", l, l.ValueAt, "", "%v=%v contradicts line %d for the same path: n wins", s.Key, s.Value, was.Number)
+		c.value("RT505", l, "%v=%v contradicts line %d for the same path: n wins", s.Key, s.Value, was.Number)
 	}
 	c.usages[preference{path, s.Key, s.Value}] = l
 	if path == "/" {
@@ -163,7 +162,7 @@ func (c *preferences) unheard(l *model.Line, dictionary string, said []usage.Sta
 			c.add("RT501", l, l.ValueAt, l.Text[:l.ValueAt]+before+strings.ReplaceAll(dictionary, ";", ","),
 				"%v=%v stands behind a semicolon, so it is a parameter and says nothing", s.Key, s.Value)
 		case said[i].Value != s.Value:
-			c.add("RT505", l, l.ValueAt, "", "%v=%v and %v=%v stand in one line: the last one counts", s.Key, s.Value, s.Key, said[i].Value)
+			c.value("RT505", l, "%v=%v and %v=%v stand in one line: the last one counts", s.Key, s.Value, s.Key, said[i].Value)
 		}
 	}
 }
@@ -205,8 +204,7 @@ func (c *preferences) onDisallowed(l *model.Line, path string) {
 		c.policy = policy.Parse([]byte(c.Text))
 	}
 	if d := c.policy.Decide(model.AgentName(l.Group.Agents[0]), path); !d.Allowed {
-		c.add("RT504", l, l.ValueAt, "",
-			"%s is disallowed by line %d, so nothing is collected that the preference could apply to", path, d.Rule.Line)
+		c.value("RT504", l, "%s is disallowed by line %d, so nothing is collected that the preference could apply to", path, d.Rule.Line)
 	}
 }
 
@@ -215,21 +213,21 @@ func (c *preferences) onDisallowed(l *model.Line, path string) {
 func (c *preferences) contentSignal(l *model.Line) {
 	_, said := read(l, l.Value)
 	if said == nil {
-		c.add("RT506", l, l.ValueAt, "", "%s states no signal", l.Value)
+		c.value("RT506", l, "%s states no signal", l.Value)
 	}
 	for _, s := range said {
 		switch {
 		case !c.knows(s):
-			c.add("RT506", l, l.ValueAt, "", "%s is no key of a content signal", s.Key)
+			c.value("RT506", l, "%s is no key of a content signal", s.Key)
 			continue
 		case s.Problem != "" && s.Key == "use":
-			c.add("RT506", l, l.ValueAt, "", "the value %s of use is none of immediate, reference, full", s.Value)
+			c.value("RT506", l, "the value %s of use is none of immediate, reference, full", s.Value)
 			continue
 		case s.Problem != "":
-			c.add("RT506", l, l.ValueAt, "", "the value %s of %v is neither yes nor no", s.Value, s.Key)
+			c.value("RT506", l, "the value %s of %v is neither yes nor no", s.Value, s.Key)
 			continue
 		case !strings.Contains(l.Value, s.Key) || !strings.Contains(l.Value, s.Value):
-			c.add("RT506", l, l.ValueAt, "", "%v=%v has capitals, which not every reader may ignore", s.Key, s.Value)
+			c.value("RT506", l, "%v=%v has capitals, which not every reader may ignore", s.Key, s.Value)
 		}
 		c.trains(l, s)
 		if l.Group != nil {
@@ -252,13 +250,12 @@ func (c *preferences) signal(l *model.Line, s usage.Statement) {
 	g := l.Group
 	// What may not be crawled cannot be indexed: the signal grants nothing.
 	if g.Blocked && s.Key == "search" && s.Value == "yes" {
-		c.add("RT507", l, l.ValueAt, "", "search=yes stands in a group that closes the whole site")
+		c.value("RT507", l, "search=yes stands in a group that closes the whole site")
 	}
 	if was, ok := c.said[s.Key]; !ok {
 		c.said[s.Key] = s
 	} else if was.Value != s.Value {
-		c.add("RT507", l, l.ValueAt, "",
-			"%v=%v differs from %v in line %d: readers disagree on which of them holds", s.Key, s.Value, was.Value, was.Line)
+		c.value("RT507", l, "%v=%v differs from %v in line %d: readers disagree on which of them holds", s.Key, s.Value, was.Value, was.Line)
 	}
 	if c.signaled = g; g.Star != nil {
 		c.star = cmp.Or(c.star, l)
@@ -271,16 +268,16 @@ func (c *preferences) disagreements() {
 	refused, granted := c.train[0], c.train[1]
 	// Within one notation it is RT505 or RT507.
 	if refused != nil && granted != nil && refused.Kind != granted.Kind {
-		c.add("RT509", granted, granted.ValueAt, "", "%v grants the training of models, and %v in line %d refuses it",
+		c.value("RT509", granted, "%v grants the training of models, and %v in line %d refuses it",
 			model.FieldName(granted.Kind), model.FieldName(refused.Kind), refused.Number)
 	}
 	for _, g := range c.Groups {
 		switch a := g.Train; {
 		case a == nil || g.Star != nil:
 		case granted != nil && g.Blocked:
-			c.add("RT509", a, -1, "", "%s is shut out, while line %d grants the training of models", a.Value, granted.Number)
+			c.line("RT509", a, "%s is shut out, while line %d grants the training of models", a.Value, granted.Number)
 		case refused != nil && !g.Blocked && len(model.Closed(g.Rules)) == 0:
-			c.add("RT509", a, -1, "", "%s may read everything, while line %d refuses the training of models", a.Value, refused.Number)
+			c.line("RT509", a, "%s may read everything, while line %d refuses the training of models", a.Value, refused.Number)
 		}
 	}
 }

@@ -11,19 +11,19 @@ import (
 
 // Rule is one entry of the registry. ID and Name never change: configurations and links may refer to them.
 type Rule struct {
-	ID       string
-	Name     string
-	Severity Severity
-	Engines  Engines // that a finding concerns
-	Summary  string  // the mistake, in half a sentence
-	Advice   string  // how to mend it
-
-	// Unchecked is why this package cannot find the mistake, for rules that need more than
-	// a file and its answer. It is "" for all others.
-	Unchecked string
+	ID       string   `json:"id"`
+	Name     string   `json:"name"`
+	Severity Severity `json:"severity"`
+	Engines  Engines  `json:"engines"` // that a finding concerns
+	Summary  string   `json:"summary"` // the mistake, in half a sentence
+	Advice   string   `json:"advice"`  // how to mend it
 
 	// Example is a file with the mistake, or in words what is wrong with an answer.
-	Example string
+	Example string `json:"example"`
+
+	// Unchecked is why this package cannot find the mistake, for rules that need more than a file and its answer. It is ""
+	// for all others.
+	Unchecked string `json:"-"`
 }
 
 // manual is the registry: a section for each rule, sorted by identifier. A rule is an error if the line has no effect
@@ -42,15 +42,8 @@ func readManual(text string) (all []Rule) {
 	text = strings.ReplaceAll(text, "\r", "") // a checkout for Windows may have its line ends
 	for _, text := range strings.Split(text, "\n## ")[1:] {
 		part := section.FindStringSubmatch(text)
-		r := Rule{ID: part[1], Name: part[2], Summary: part[4], Unchecked: part[6], Advice: part[8]}
+		r := Rule{ID: part[1], Name: part[2], Summary: part[4], Engines: Engines(part[5]), Unchecked: part[6], Advice: part[8]}
 		r.Severity = Severity(slices.Index(severities[:], part[3]))
-		for name := range strings.SplitSeq(part[5], ",") {
-			if name == "all" {
-				r.Engines |= EngineDialects
-			} else {
-				r.Engines |= 1 << slices.Index(engineNames[:], name)
-			}
-		}
 		example := strings.NewReplacer(`"`, `\"`, "\n    ", `\n`, "\n", `\n`).Replace(part[7])
 		r.Example, _ = strconv.Unquote(`"` + example + `"`)
 		all = append(all, r)

@@ -20,10 +20,9 @@ func (f *checker) closings(g *model.Group) {
 	// Often left over from the days before the site was public.
 	if rule, exceptions := model.Closing(g.Rules); rule != nil && g.Star != nil {
 		if exceptions > 0 {
-			f.add("RT401", rule, rule.ValueAt,
-				"", "everything but the %v of this group is disallowed for *", model.Count(exceptions, "exception"))
+			f.value("RT401", rule, "everything but the %v of this group is disallowed for *", model.Count(exceptions, "exception"))
 		} else if !f.Welcomes() { // else the site names whom it lets in
-			f.add("RT401", rule, rule.ValueAt, "", "everything is disallowed for *")
+			f.value("RT401", rule, "everything is disallowed for *")
 		}
 	}
 	for _, r := range g.Rules {
@@ -32,8 +31,7 @@ func (f *checker) closings(g *model.Group) {
 		}
 		// Google asks that style sheets and scripts be open: it judges pages as a browser shows them.
 		if g.Search != nil && f.closesAssets(g, r) {
-			f.once("RT402", r, r.ValueAt,
-				"", "%s closes style sheets or scripts to %s, which needs them to render pages", r.Value, g.Search.Value)
+			f.once("RT402", r, r.ValueAt, "", "%s closes style sheets or scripts to %s, which needs them to render pages", r.Value, g.Search.Value)
 		}
 		// RFC 9309 §3: these rules are no access control, and anyone can read them.
 		if word := sensitive(r.Value); word != "" && !f.common(r.Value) {
@@ -141,7 +139,7 @@ func (f *checker) effectChecks() {
 	}
 	hosts := 0 // Yandex read the first Host of the file, whichever group it was in
 	for _, l := range f.Lines {
-		if l.Kind == model.HostField {
+		if l.Kind == "host" {
 			hosts++
 		}
 		f.record(l, hosts)
@@ -155,10 +153,10 @@ func (f *checker) effectChecks() {
 func (f *checker) pacing(l *model.Line) {
 	g := l.Group
 	switch {
-	case l.Kind != model.CrawlDelay && l.Kind != model.RequestRate && l.Kind != model.VisitTime:
+	case l.Kind != model.CrawlDelay && l.Kind != "request-rate" && l.Kind != "visit-time":
 		return
 	case g == nil && l.Kind == model.CrawlDelay:
-		f.add("RT409", l, -1, "", "the crawl delay stands before any user-agent line, so it is for no crawler")
+		f.line("RT409", l, "the crawl delay stands before any user-agent line, so it is for no crawler")
 		return
 	case g == nil:
 		return
@@ -170,7 +168,7 @@ func (f *checker) pacing(l *model.Line) {
 		}
 	}
 	if a := g.Token; a != nil && len(g.Agents) == 1 {
-		f.add("RT212", l, -1, "", "%s is a token that fetches nothing, so there is nothing to pace", a.Value)
+		f.line("RT212", l, "%s is a token that fetches nothing, so there is nothing to pace", a.Value)
 	}
 }
 
@@ -180,36 +178,36 @@ func (f *checker) record(l *model.Line, hosts int) {
 	inStar := l.Group != nil && l.Group.Star != nil // mistake 11
 	switch l.Kind {
 	// Google ended its unofficial support on 1 September 2019; the others never had any.
-	case model.Noindex, model.Nofollow, model.Noarchive, model.Nosnippet:
-		f.add("RT404", l, -1, "", "%v has no effect in robots.txt: no engine reads it there", model.FieldName(l.Kind))
+	case "noindex", "nofollow", "noarchive", "nosnippet":
+		f.line("RT404", l, "%v has no effect in robots.txt: no engine reads it there", model.FieldName(l.Kind))
 	case model.Sitemap:
 		// Any host will do, but a full URL it must be, to Google, Yandex and sitemaps.org.
 		if !model.AbsoluteURL(l.Value) {
 			f.add("RT407", l, l.ValueAt, f.completed(l), "%s is not an absolute URL, so the sitemap is not found", l.Value)
 		}
-	case model.RequestRate:
+	case "request-rate":
 		if !rateForm().MatchString(l.Value) {
 			f.once("RT411", l, l.ValueAt, "", "%s is not of the form documents/time with a unit, such as 1/10s", l.Value)
 		}
-	case model.CleanParam:
+	case "clean-param":
 		if problem := cleanProblem(l.Value); problem != "" {
-			f.add("RT412", l, l.ValueAt, "", "%s %v", l.Value, problem)
+			f.value("RT412", l, "%s %v", l.Value, problem)
 		}
 		if inStar {
-			f.add("RT011", l, -1, "", "Yandex alone reads Clean-param, and this group is for all crawlers")
+			f.line("RT011", l, "Yandex alone reads Clean-param, and this group is for all crawlers")
 		}
 	// However a Host line is written: what it was for has not worked since 20 March 2018.
-	case model.HostField:
+	case "host":
 		host := strings.TrimPrefix(strings.ToLower(l.Value), "https://")
 		if inStar && hosts == 1 && l.Value != "" && !strings.ContainsAny(host, "/[ \t") {
-			f.add("RT011", l, -1, "", "Yandex alone read Host, until March 2018, and this group is for all crawlers")
+			f.line("RT011", l, "Yandex alone read Host, until March 2018, and this group is for all crawlers")
 		} else {
-			f.add("RT006", l, -1, "", "Host told Yandex the main mirror until March 2018; a redirect does so now")
+			f.line("RT006", l, "Host told Yandex the main mirror until March 2018; a redirect does so now")
 		}
 	// Robot-version and Comment: a draft of 2002 that no engine took up. Revisit-after: meant for pages, and read by none
 	// even there.
-	case model.RobotVersion, model.CommentField, model.RevisitAfter:
-		f.add("RT413", l, -1, "", "no engine reads %v any more", model.FieldName(l.Kind))
+	case "robot-version", "comment", "revisit-after":
+		f.line("RT413", l, "no engine reads %v any more", model.FieldName(l.Kind))
 	}
 }
 
@@ -225,13 +223,13 @@ func (f *checker) delay(l *model.Line) {
 	switch {
 	// Readers skip the line then, the strict ones also for "5s" or "[5]".
 	case !ok:
-		f.add("RT409", l, l.ValueAt, "", "%s is not a plain number of seconds", l.Value)
+		f.value("RT409", l, "%s is not a plain number of seconds", l.Value)
 	case delay == 0:
-		f.add("RT409", l, l.ValueAt, "", "a crawl delay of 0 asks for nothing")
+		f.value("RT409", l, "a crawl delay of 0 asks for nothing")
 	case delay > maxCommonsDelay*time.Second && l.Group.Names("*", "ccbot"):
-		f.add("RT409", l, l.ValueAt, "", "a crawl delay above %d s shuts out readers such as Common Crawl", maxCommonsDelay)
+		f.value("RT409", l, "a crawl delay above %d s shuts out readers such as Common Crawl", maxCommonsDelay)
 	case delay > maxBingDelay*time.Second && l.Group.Names("*", "bingbot", "msnbot", "adidxbot"):
-		f.add("RT409", l, l.ValueAt, "", "Bing waits %d s at most; the others of this group, as long as it says", maxBingDelay)
+		f.value("RT409", l, "Bing waits %d s at most; the others of this group, as long as it says", maxBingDelay)
 	}
 }
 
@@ -270,7 +268,7 @@ func cleanProblem(v string) string {
 
 // completed returns the sitemap line with the origin that serves the file, "" if that is not known.
 func (f *checker) completed(l *model.Line) string {
-	if f.url != nil && l.Value != "" {
+	if f.url.Host != "" && l.Value != "" {
 		if u, err := f.url.Parse(l.Value); err == nil {
 			return l.With(u.String())
 		}
@@ -327,10 +325,7 @@ var language = sync.OnceValue(func() *regexp.Regexp {
 // the host that serves it is not known, it is taken for that of the sitemaps as long as they name only one.
 func (f *checker) ownSitemaps() []siteMap {
 	var places []siteMap
-	only := ""
-	if f.url != nil {
-		only = f.url.Host
-	}
+	only := f.url.Host
 	for _, l := range f.Lines {
 		if l.Kind != model.Sitemap || len(places) == maxSitemaps {
 			continue
@@ -342,7 +337,7 @@ func (f *checker) ownSitemaps() []siteMap {
 		only = cmp.Or(only, u.Host)
 		if strings.EqualFold(u.Host, only) {
 			places = append(places, siteMap{l, u.RequestURI()})
-		} else if f.url == nil {
+		} else if f.url.Host == "" {
 			return nil // several hosts, and it is not known which is ours
 		}
 	}

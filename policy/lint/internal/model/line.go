@@ -2,7 +2,6 @@ package model
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy"
@@ -118,12 +117,8 @@ func Plain(pattern string) bool {
 
 // IsProgram reports whether a file with this ending is run and not shown, or is part of how pages work.
 func IsProgram(ending string) bool {
-	switch ending {
-	case "php", "php3", "php5", "phtml", "asp", "aspx", "ashx", "jsp", "jspx", "jsf", "do", "action",
-		"cgi", "pl", "py", "rb", "cfm", "cfc", "exe", "dll", "js", "css":
-		return true
-	}
-	return false
+	const programs = " php php3 php5 phtml asp aspx ashx jsp jspx jsf do action cgi pl py rb cfm cfc exe dll js css "
+	return strings.Contains(programs, " "+ending+" ")
 }
 
 // The fields that some reader knows, or knew, in lower case.
@@ -133,24 +128,9 @@ const (
 	Disallow      = "disallow"
 	Sitemap       = "sitemap"
 	CrawlDelay    = "crawl-delay"
-	RequestRate   = "request-rate"
-	VisitTime     = "visit-time"
-	HostField     = "host"
-	CleanParam    = "clean-param"
-	Noindex       = "noindex"
-	Nofollow      = "nofollow"
-	Noarchive     = "noarchive"
-	Nosnippet     = "nosnippet"
-	RobotVersion  = "robot-version"
-	CommentField  = "comment"
-	RevisitAfter  = "revisit-after"
 	ContentUsage  = "content-usage"
 	ContentSignal = "content-signal"
 	License       = "license"
-	LLMPolicy     = "llm-policy"
-	DisallowAI    = "disallowaitraining"
-	AllowAI       = "allowaitraining"
-	AgentPurpose  = "user-agent-purpose"
 )
 
 // MaxField is the longest field worth looking up, in bytes. What is longer is prose.
@@ -166,11 +146,12 @@ func readField(field string) (kind, meant string) {
 	// Apart from user-agent, allow and disallow, all that some specification has or had are other
 	// records to RFC 9309 §2.2.4, which no crawler needs to read.
 	known, _ := (policy.Record{Field: name}).Known()
-	if known != "" || slices.Contains([]string{UserAgent, Allow, Disallow, Noarchive, Nosnippet, RevisitAfter, "domain", AgentPurpose}, name) {
+	if known != "" || strings.Contains(" user-agent allow disallow noarchive nosnippet revisit-after domain user-agent-purpose ", " "+name+" ") {
 		return name, name
 	}
-	if k, _ := scan.Google.KindOf([]byte(name)); lenientFields[k] != "" {
-		return lenientFields[k], lenientFields[k]
+	k, _ := scan.Google.KindOf([]byte(name)) // misspelt ones too
+	if kind = map[scan.Kind]string{scan.UserAgent: UserAgent, scan.Allow: Allow, scan.Disallow: Disallow, scan.Sitemap: Sitemap}[k]; kind != "" {
+		return kind, kind
 	}
 	return "", nearField(name)
 }
@@ -181,11 +162,6 @@ func Meaning(field string) string {
 	return meant
 }
 
-// lenientFields are the fields that the scanner recognizes, misspelt ones too.
-var lenientFields = [...]string{
-	scan.UserAgent: UserAgent, scan.Allow: Allow, scan.Disallow: Disallow, scan.Sitemap: Sitemap, scan.Record: "",
-}
-
 // nearField finds the known field that differs from name by the marks between its words, by one slip (insertion,
 // deletion, substitution or swap of neighbours), or by two if it is long.
 func nearField(name string) string {
@@ -193,14 +169,9 @@ func nearField(name string) string {
 	if strings.Trim(name, Letters+marks) != "" {
 		return ""
 	}
-	name = strings.Map(func(r rune) rune {
-		if strings.ContainsRune(marks, r) {
-			return -1
-		}
-		return r
-	}, name)
-	for _, known := range [...]string{Disallow, UserAgent, Sitemap, CrawlDelay, Allow, CleanParam, RequestRate, VisitTime, Noindex,
-		ContentUsage, ContentSignal, HostField} {
+	name = strings.Join(strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune(marks, r) }), "")
+	for _, known := range [...]string{Disallow, UserAgent, Sitemap, CrawlDelay, Allow, "clean-param", "request-rate", "visit-time", "noindex",
+		ContentUsage, ContentSignal, "host"} {
 		letters, slips := strings.ReplaceAll(known, "-", ""), 1
 		if len(letters) > len("sitemap") {
 			slips = 2
