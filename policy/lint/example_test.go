@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
@@ -45,16 +44,6 @@ func ExampleAnswer_Findings() {
 	// RT008 the file begins with markup, "<!DOCTYPE html><title>Oops</title>", and is a page: crawlers look for plain records
 }
 
-func ExampleLines() {
-	for l := range lint.Lines(policy.Google, []byte("User-agent: *\nDisalow: /x\nAllow /y")) {
-		fmt.Println(l.Number, l.Kind, l.Field, l.Value, l.Misspelt, l.NoColon)
-	}
-	// Output:
-	// 1 user-agent User-agent * false false
-	// 2 disallow Disalow /x true false
-	// 3 allow Allow /y false true
-}
-
 func ExampleWriteText() {
 	const text = "User-agent: *\nDisallow: /a /b\n"
 	lint.WriteText(os.Stdout, lint.Style{},
@@ -84,13 +73,4 @@ Allow: /shop/open/
 	}
 	// Output:
 	// 7 RT312 readers that take the first match stop at "Disallow: /shop" in line 6 and never come to this rule: put it first
-}
-
-func ExampleRules() {
-	for _, r := range lint.Rules()[:2] {
-		fmt.Println(r.ID, r.Name, r.Severity, r.Engines)
-	}
-	// Output:
-	// RT001 file-name-case error all
-	// RT002 file-name-robot error all
 }

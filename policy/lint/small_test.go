@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/robotsgate/robotsgate/integration_test/tier"
+	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
 // otherVerdict says which of the questions has another answer after an edit, "" if none has.
-func otherVerdict(before, after string, q questions) string {
-	for _, d := range promised {
+func otherVerdict(asked []policy.Dialect, before, after string, q questions) string {
+	for _, d := range asked {
 		b, a := d.Parse([]byte(before)), d.Parse([]byte(after))
 		for _, token := range q.tokens {
 			was, is := b.Group(token), a.Group(token)
@@ -31,7 +32,7 @@ func otherVerdict(before, after string, q questions) string {
 func keepsVerdicts(t *testing.T, file string, q questions) (n int) {
 	t.Helper()
 	fixed, _ := lint.Fix([]byte(file), nil)
-	if other := otherVerdict(file, string(fixed), q); other != "" {
+	if other := otherVerdict(promised[:], file, string(fixed), q); other != "" {
 		t.Errorf("%q became %q: %s is decided otherwise", file, fixed, other)
 	}
 	all := lines(file)
@@ -40,7 +41,7 @@ func keepsVerdicts(t *testing.T, file string, q questions) (n int) {
 			continue
 		}
 		n++
-		if other := otherVerdict(file, string(exchanged(all, f.Line, f.Replacement, false)), q); other != "" {
+		if other := otherVerdict(promised[:], file, string(exchanged(all, f.Line, f.Replacement, false)), q); other != "" {
 			t.Errorf("%q: line %d, %s %q: %s is decided otherwise", file, f.Line, f.ID, f.Replacement, other)
 		}
 	}
@@ -79,6 +80,20 @@ func TestAReplacementKeepsWhatIsFarFromIt(t *testing.T) {
 		{"User-agent: :008\nDisallow: x\nAllow: /\n", "008 08", "/x"},
 		{" \ufeffUser-agent: foo\x00\nDisallow: /x\n", "foo", "/x"},                                                                        // without the blank it is a byte order mark
 		{"User-agent: foo\nUser-agent: bar\nAllows: /a$\nUser-agent: ab\nAllow: /p\nUser-agent: ab\nDisallow: /a\n", "a ab bar", "/a /ab"}, // two groups are one
+		// For all names of a group, and for robots that Yandex finds by a part of a name.
+		{"User-agent: GPTBot\nUser-agent: CCBot\nUser-agent: Bytespider\nDisallow: /shop*\n\nUser-agent: Googlebot\nDisallow:\n\n" +
+			"User-agent: bingbot\nDisallow:\n\nUser-agent: GPTBot\nAllow: /shop\n", "GPTBot", "/shop/1"},
+		{"User-agent: MJ12bot\nUser-agent:\nUser-agent: é\nDisallow: /a\u200b\n", "MJ12bot", "/a"},
+		{"User-agent: \"YandexBot\"\nDisallow: /shop*\nAllow: /shop\n", "YandexBot", "/shop"},
+		{"User-agent: \"YandexBot\"\nDisalow: /a\n", "YandexBot", "/a"},
+		{"User-agent: http://yandex.com/bots\nDisallow: /a\n", "YandexBot", "/a"},
+		{"User-agent: bot/yandex-1.0\nDisallow: /a\n", "YandexBot", "/a"},
+		{"User-agent::GPTBot\nDisalow: /a\n", "GPTBot", "/a"},
+		{"User-agent: éGPTBot/1\nDisalow: /a\n", "GPTBot", "/a"},
+		{"User-agent: -\nAllow: /a\nUser-agent: -éGPTBot\nDisalow: /a\n", "GPTBot", "/a"},
+		{"User-agent: 2+http://GPTBot\nDisallow /a\nUser-agent: 2\nDisallow /a\n", "GPTBot", "/a"},
+		{"User-agent: 1.0\nAllow: /a\nUser-agent: 1.0GPTBot\nDisallow: /a*\nAllow: /a\u200b\nDisallow: /a\n", "0GPTBot", "/a"},
+		{"User-agent: \"GPTBot\"\nDisallow: /shop*\nAllow: /shop\n", "GPTBot", "/shop"},
 		{"User-agent: MSNBOT\nDisallow: /a\n\nUseragent: bingbot\nDisallow: /b\n", "bingbot bingbot-x msnbot", "/a /b"},
 	} {
 		keepsVerdicts(t, c.file, questions{strings.Fields(c.tokens), strings.Fields(c.targets)})

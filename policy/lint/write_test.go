@@ -160,10 +160,18 @@ func TestFindingsBeyondTheBoundAreCounted(t *testing.T) {
 
 func TestEnginesHaveNames(t *testing.T) {
 	for e, want := range map[lint.Engines]string{
-		0: "", lint.EngineDialects: "all", lint.EngineGoogle | lint.EngineSeznam: "google,seznam", lint.EngineDialects | lint.EngineRSL: "all,rsl", 1 << 15: "unknown",
+		"": "", "all": "rfc9309 google yandex bing original", "google,seznam": "google seznam", "all,rsl": "rfc9309 google yandex bing original rsl",
 	} {
-		if got := e.String(); got != want {
-			t.Errorf("got %q, want %q", got, want)
+		if got := strings.Join(e.Names(), " "); got != want {
+			t.Errorf("%s: got %q, want %q", e, got, want)
+		}
+	}
+	const known = " rfc9309 google yandex bing original apple amazon seznam crawler-commons aipref content-signals rsl "
+	for _, r := range lint.Rules() {
+		for _, name := range r.Engines.Names() {
+			if !strings.Contains(known, " "+name+" ") {
+				t.Errorf("%s: %s is no engine", r.ID, name)
+			}
 		}
 	}
 }
