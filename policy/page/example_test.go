@@ -98,13 +98,6 @@ func ExampleRules_Explain() {
 	// X-Robots-Tag line 2: "unavailable_after: soon" - the value is not a date that can be read
 }
 
-func ExampleStatement() {
-	for s := range page.ParseHeader([]string{"googlebot: max-snippet: 50"}).All() {
-		fmt.Printf("%s %s for %s in line %d\n", s.Rule, s.Value, s.Scope, s.Line)
-	}
-	// Output: max-snippet 50 for googlebot in line 1
-}
-
 // A stored page is judged again later.
 func ExampleEffect_MayIndex() {
 	e := page.ParseHeader([]string{"unavailable_after: 25 Jun 2010 15:00:00 PST"}).For(policy.Google, "googlebot")
@@ -115,28 +108,6 @@ func ExampleEffect_MayIndex() {
 	// 2010-06-25 23:00:00 +0000 UTC
 	// true
 	// false
-}
-
-func ExampleLimit() {
-	for _, line := range []string{"", "max-snippet:-1", "max-snippet:0", "max-snippet:50"} {
-		e := page.ParseHeader([]string{line}).For(policy.Google, "googlebot")
-		switch l := e.MaxSnippet; {
-		case !l.Said || l.N < 0:
-			fmt.Println("any length")
-		default:
-			fmt.Println(l.N, "characters")
-		}
-	}
-	// Output:
-	// any length
-	// any length
-	// 0 characters
-	// 50 characters
-}
-
-func ExampleParseRel() {
-	fmt.Printf("%+v\n", page.ParseRel("ugc nofollow noopener"))
-	// Output: {NoFollow:true UGC:true Sponsored:false}
 }
 
 // Meta sees meta elements of all kinds.

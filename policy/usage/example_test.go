@@ -106,20 +106,3 @@ func ExampleParseTDMRep() {
 	// disallow tdmrep.json entry 2, tdm-reservation: "1"
 	// unknown
 }
-
-// A crawler that reads noarchive as Amazon does, and knows a label of its own.
-func ExampleTable() {
-	table := append(usage.Table(),
-		usage.Mapping{By: usage.PageRule, Key: "noarchive", Label: usage.TrainAI, Preference: usage.Disallow},
-		usage.Mapping{By: usage.ContentUsage, Key: "example-use", Value: "n", Label: "example-use", Preference: usage.Disallow})
-	said := usage.ParseRules(page.ParseHeader([]string{"noarchive"}), policy.RFC9309, "ExampleBot")
-	said = append(said, usage.ParseHeader(http.Header{"Content-Usage": {"example-use=n"}})...)
-	for _, label := range []usage.Label{usage.TrainAI, "example-use"} {
-		before, _, err := usage.For(said, label)
-		after, _, _ := usage.For(said, label, table...)
-		fmt.Println(label, before, err != nil, after)
-	}
-	// Output:
-	// train-ai unknown false disallow
-	// example-use unknown true disallow
-}
