@@ -14,9 +14,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
-// ruleCase is a case of testdata/rules. Each file there is about one rule: "rule: RT004",
-// "name: multiple-paths", then the cases, each after a blank line. A case has "key: value"
-// lines and then its robots.txt, which may be empty.
+// ruleCase is a case of testdata/rules. Each file there is about one rule: "rule: RT004", "name: multiple-paths", then
+// the cases, each after a blank line. A case has "key: value" lines and then its robots.txt, which may be empty.
 //
 //	case:       bad, if the rule must report it, or good, if it must not
 //	line:       of the first finding, for a bad file

@@ -45,8 +45,7 @@ func TestNothingIsLostBehindForeignElements(t *testing.T) {
 	}
 }
 
-// inDOM reports whether x/net/html's parser, without scripts, sees a meta element for robots
-// with noindex.
+// inDOM reports whether x/net/html's parser, without scripts, sees a meta element for robots with noindex.
 func inDOM(t *testing.T, text string) bool {
 	t.Helper()
 	root, err := html.ParseWithOptions(strings.NewReader(text), html.ParseOptionEnableScripting(false))

@@ -52,9 +52,8 @@ var pages = []string{
 	strings.Repeat("<meta name=robots content=noindex>", 300),
 }
 
-// FuzzHeader holds what is read of field lines to what is true of any: every
-// statement is a part of its line, an effect in its own words comes to the same,
-// the statements with an effect come to it without the others, and the lines are
+// FuzzHeader holds what is read of field lines to what is true of any: every statement is a part of its line, an effect
+// in its own words comes to the same, the statements with an effect come to it without the others, and the lines are
 // read each on its own. In all but dates they equal the evaluator.
 func FuzzHeader(f *testing.F) {
 	for _, v := range ownFacts(f) {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"net/http"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,7 +13,6 @@ import (
 	"unicode/utf16"
 
 	"github.com/robotsgate/robotsgate/integration_test/proc"
-	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/page"
 )
@@ -269,12 +268,21 @@ func TestMayIndex(t *testing.T) {
 	}
 }
 
-// P-43: a page's memory is that of its statements, once its beginning is read.
-func TestReaderMemoryIsFlat(t *testing.T) {
+// P-43: a page's memory is that of its statements, once its beginning is read. Nothing takes long.
+func TestHostilePagesCostLittle(t *testing.T) {
+	soon := func(name string, read func()) {
+		t.Helper()
+		if took := proc.CPUTime(read); took > time.Second && !proc.UnderRace() {
+			t.Errorf("%s took %v", name, took)
+		}
+	}
+	for name, lines := range hostileHeaders() {
+		soon(name, func() { page.ParseHeader(lines).For(policy.Yandex, "a", "b") })
+	}
 	for name, text := range hostilePages() {
 		r := &page.Reader{Body: body(text)}
 		before := proc.Heap()
-		read(t, r)
+		soon(name, func() { read(t, r) })
 		if kept := proc.Heap() - before; kept > 300<<10 {
 			t.Errorf("%s: %d KiB are kept", name, kept>>10)
 		}
@@ -341,36 +349,27 @@ func hostileHeaders() map[string][]string {
 	}
 }
 
-// Eight times as much takes about eight times as long; 64 times would be
-// quadratic.
-func TestTimeIsLinear(t *testing.T) {
-	tier.Nightly(t)
-	if testing.Short() || proc.UnderRace() {
-		t.Skip("compares times")
+var (
+	parsed page.Rules
+	effect page.Effect
+)
+
+func TestNoAllocationWhereTheFieldIsAbsent(t *testing.T) {
+	header := http.Header{"Content-Type": {"text/html"}}
+	tokens := []string{"examplebot"}
+	if n := testing.AllocsPerRun(100, func() {
+		parsed = page.ParseHeader(header.Values("X-Robots-Tag"))
+		effect = parsed.For(policy.RFC9309, tokens...)
+	}); n != 0 {
+		t.Errorf("got %v allocations without the field, want 0", n)
 	}
-	linear := func(name string, size int, f func(n int)) {
-		t.Helper()
-		ratio, whole := math.Inf(1), time.Duration(0)
-		for try := 0; try < 5 && ratio > 30; try++ {
-			whole = proc.LeastCPUTime(3, func() { f(size) })
-			eighth := proc.LeastCPUTime(8, func() { f(size / 8) })
-			ratio = min(ratio, float64(whole)/float64(eighth))
-			if whole < 500*time.Microsecond {
-				ratio = 1 // too short to tell
-			}
-		}
-		t.Logf("%-16s %6.1f ns a byte", name, float64(whole.Nanoseconds())/float64(size))
-		if ratio > 30 {
-			t.Errorf("%s: eight times the input takes %.1f times as long", name, ratio)
-		}
+	rules := page.ParseHeader([]string{"noindex, otherbot: max-snippet:5"})
+	if n := testing.AllocsPerRun(100, func() { effect = rules.For(policy.Google, tokens...) }); n != 0 {
+		t.Errorf("got %v allocations of For, want 0", n)
 	}
-	for name, text := range hostilePages() {
-		page1 := []byte(text)
-		linear(name, min(len(page1), 256<<10), func(n int) { page.ParseHTML(page1[:n]) })
-	}
-	for name, lines := range hostileHeaders() {
-		if len(lines) == 1 {
-			linear("header: "+name, len(lines[0]), func(n int) { page.ParseHeader([]string{lines[0][:n]}).For(policy.Yandex, "a", "b") })
-		}
+	r := &page.Reader{Body: io.NopCloser(strings.NewReader(strings.Repeat("x", 1<<16))), ContentType: "text/plain"}
+	buf := make([]byte, 10)
+	if n := testing.AllocsPerRun(100, func() { r.Read(buf) }); n != 0 {
+		t.Errorf("got %v allocations of Read without HTML, want 0", n)
 	}
 }

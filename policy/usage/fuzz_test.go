@@ -61,8 +61,7 @@ func FuzzRobots(f *testing.F) {
 	})
 }
 
-// FuzzHeader: field lines of Content-Usage are one dictionary, those of Content-Signal are
-// not.
+// FuzzHeader: field lines of Content-Usage are one dictionary, those of Content-Signal are not.
 func FuzzHeader(f *testing.F) {
 	for _, v := range ownFacts(f) {
 		f.Add(v.Value, strings.Join(v.Fields, "\n"), strings.Join(v.Header["Link"], ", "))

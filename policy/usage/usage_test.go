@@ -245,3 +245,72 @@ func TestANoThatCanBeReadIsNo(t *testing.T) {
 		}
 	}
 }
+
+// An escape counts for the byte that it stands for: both paths are as long.
+func TestAnEscapedPathIsAsLongAsThatInUTF8(t *testing.T) {
+	for _, file := range []string{
+		"User-agent: *\nContent-Usage: /%C3%A9 train-ai=y\nContent-Usage: /é train-ai=n\n",
+		"User-agent: *\nContent-Usage: /é train-ai=y\nContent-Usage: /%C3%A9 train-ai=n\n",
+	} {
+		said := usage.ParseRobots(policy.Parse([]byte(file)), "a", "/%C3%A9")
+		if got := preference(t, said, usage.TrainAI); got != usage.Disallow {
+			t.Errorf("got %v of\n%s", got, file)
+		}
+	}
+}
+
+// 64 other paths that are as long as the first count, and one more does not.
+func TestAsManyTiesAsDocumented(t *testing.T) {
+	for ties, want := range map[int]usage.Preference{64: usage.Disallow, 65: usage.Allow} {
+		target := "/" + strings.Repeat("a", 80)
+		file := "User-agent: *\n"
+		for i := range ties + 1 {
+			value := "y"
+			if i == ties {
+				value = "n"
+			}
+			file += "Content-Usage: " + target[:i+1] + "*" + target[i+2:] + " train-ai=" + value + "\n"
+		}
+		said := usage.ParseRobots(policy.Parse([]byte(file)), "a", target)
+		if got := preference(t, said, usage.TrainAI); got != want {
+			t.Errorf("%d ties: got %v, want %v", ties, got, want)
+		}
+	}
+}
+
+func TestTheLastByteOf64KiBIsRead(t *testing.T) {
+	for size, want := range map[int]usage.Preference{64 << 10: usage.Disallow, 64<<10 + 1: usage.Unknown} {
+		value := strings.Repeat(" ", size-len("ai-train=no")) + "ai-train=no"
+		said := usage.ParseHeader(http.Header{"Content-Signal": {value}})
+		if got := preference(t, said, usage.TrainAI); got != want {
+			t.Errorf("%d bytes: got %v, want %v", size, got, want)
+		}
+	}
+}
+
+// What a page and robots.txt say about a use is one answer, and "no" wins. What robots.txt says has to be known.
+func TestCombine(t *testing.T) {
+	file := policy.Parse([]byte("User-agent: *\nContent-Usage: train-ai=y\nContent-Usage: /b/ train-ai=n\n"))
+	for _, row := range []struct {
+		name, target string
+		robots       *policy.Policy
+		header       http.Header
+		use          usage.Label
+		want         usage.Preference
+		fails        bool
+	}{
+		{"yes", "/a/x", file, nil, usage.TrainAI, usage.Allow, false},
+		{"no", "/b/x", file, nil, usage.TrainAI, usage.Disallow, false},
+		{"no by the header", "/a/x", file, http.Header{"Content-Usage": {"train-ai=n"}}, usage.TrainAI, usage.Disallow, false},
+		{"no in spite of the header", "/b/x", file, http.Header{"Content-Usage": {"train-ai=y"}}, usage.TrainAI, usage.Disallow, false},
+		{"no file", "/b/x", policy.Unavailable(), nil, usage.TrainAI, usage.Unknown, false},
+		{"unreachable", "/a/x", policy.Unreachable(), nil, usage.TrainAI, usage.Disallow, true},
+		{"never read", "/a/x", nil, nil, usage.TrainAI, usage.Disallow, true},
+		{"a misspelt use", "/a/x", file, nil, "train_ai", usage.Disallow, true},
+	} {
+		got, by, err := usage.Combine(row.use, row.robots, "ExampleBot", row.target, usage.ParseHeader(row.header)...)
+		if got != row.want || (err != nil) != row.fails {
+			t.Errorf("%s: got %v by %v, %v", row.name, got, by, err)
+		}
+	}
+}
