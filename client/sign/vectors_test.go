@@ -157,7 +157,7 @@ func checkVector(t *testing.T, f fact, all map[string]fact, keys map[string]cryp
 	}
 	alg, _ := input.Params.Get("alg")
 	name, _ := alg.(string)
-	if err := check(keys[all[f.Key].KeyID], name, text, signature); err != nil {
+	if err := (&given{alg: name, text: text, signature: signature}).check(keys[all[f.Key].KeyID]); err != nil {
 		t.Error(err)
 	}
 	_, err = verifierOf(keys).Verify(r)

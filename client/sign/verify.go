@@ -88,31 +88,28 @@ func (v *Verifier) verify(r *http.Request) (s Signed, err error) {
 	if r == nil || r.URL == nil {
 		return s, fmt.Errorf("%w: the request has no URL", ErrUnverified)
 	}
-	label, input, signature, err := find(r.Header)
+	label, input, err := find(r.Header)
 	if err != nil {
 		return s, err
 	}
-	alg, nonce, err := v.times(input.Params, &s)
+	agent, err := agentOf(r.Header, label, input.Items)
 	if err != nil {
-		return s, err
-	}
-	if s.Agent, err = agentOf(r.Header, label, input.Items); err != nil {
 		return s, err
 	}
 	m, err := received(r)
 	if err != nil {
 		return s, err
 	}
-	text, err := base(m, input)
+	g, err := v.open(m, label, input)
 	if err != nil {
 		return s, err
 	}
 	// Key may fetch from where the request says, so what costs nothing was checked before.
-	key, err := v.Key(r.Context(), s.Agent, s.KeyID)
+	key, err := v.Key(r.Context(), agent, g.KeyID)
 	if err != nil {
-		return s, fmt.Errorf("%w: no key %q of %q: %w", ErrUnverified, s.KeyID, s.Agent, err)
+		return s, fmt.Errorf("%w: no key %q of %q: %w", ErrUnverified, g.KeyID, agent, err)
 	}
-	if err := check(key, alg, text, signature); err != nil {
+	if err := g.check(key); err != nil {
 		return s, err
 	}
 	if covers(input.Items, "content-digest") {
@@ -124,34 +121,34 @@ func (v *Verifier) verify(r *http.Request) (s Signed, err error) {
 		}
 	}
 	// Last: a forged request must not use up the nonce of a good one.
-	if v.Replayed != nil && (nonce == "" || v.Replayed(s.KeyID, nonce, s.Expires.Add(v.skew()))) {
+	if v.Replayed != nil && (g.nonce == "" || v.Replayed(g.KeyID, g.nonce, g.Expires.Add(v.skew()))) {
 		return s, errors.New("its nonce was used before, or is missing")
 	}
-	return s, nil
+	g.Agent = agent
+	return g.Signed, nil
 }
 
 // find returns the one signature that has our tag.
-func find(h http.Header) (label string, input httpsfv.InnerList, signature []byte, err error) {
+func find(h http.Header) (label string, input httpsfv.InnerList, err error) {
 	inputs, signatures := h.Values("Signature-Input"), h.Values("Signature")
 	if len(inputs) == 0 && len(signatures) == 0 {
-		return "", input, nil, fmt.Errorf("%w: the request is not signed", ErrUnverified)
+		return "", input, fmt.Errorf("%w: the request is not signed", ErrUnverified)
 	}
 	if size(inputs, signatures, h.Values("Signature-Agent")) > maxFields {
-		return "", input, nil, fmt.Errorf("its fields have more than %d bytes", maxFields)
+		return "", input, fmt.Errorf("its fields have more than %d bytes", maxFields)
 	}
 	ours, err := tagged(inputs, tag)
 	switch {
 	case err != nil:
-		return "", input, nil, err
+		return "", input, err
 	case len(ours) == 0:
-		return "", input, nil, fmt.Errorf("%w: no signature has the tag %q", ErrUnverified, tag)
+		return "", input, fmt.Errorf("%w: no signature has the tag %q", ErrUnverified, tag)
 	case len(ours) > 1: // what one reader checks, another might not use
-		return "", input, nil, fmt.Errorf("two signatures have the tag %q", tag)
+		return "", input, fmt.Errorf("two signatures have the tag %q", tag)
 	}
 	for label, input = range ours {
-		signature, err = bytesOf(signatures, label)
 	}
-	return label, input, signature, err
+	return label, input, nil
 }
 
 // tagged returns the members of Signature-Input with a tag.
@@ -198,34 +195,46 @@ func bytesOf(lines []string, key string) ([]byte, error) {
 	return nil, fmt.Errorf("its Signature has no byte sequence %q", key)
 }
 
-// times checks the parameters of a signature, and copies to s what they say.
-func (v *Verifier) times(params *httpsfv.Params, s *Signed) (alg, nonce string, err error) {
-	for name, to := range map[string]*string{"keyid": &s.KeyID, "alg": &alg, "nonce": &nonce} {
-		value, ok := params.Get(name)
+// given is what a signature says, what it is over, and its bytes.
+type given struct {
+	Signed
+	alg, nonce string
+	text       string
+	signature  []byte
+}
+
+// open reads a signature of m, and checks all but that the key made it.
+func (v *Verifier) open(m *message, label string, input httpsfv.InnerList) (g given, err error) {
+	for name, to := range map[string]*string{"keyid": &g.KeyID, "alg": &g.alg, "nonce": &g.nonce} {
+		value, ok := input.Params.Get(name)
 		text, isText := value.(string)
 		if ok && !isText || name == "keyid" && text == "" {
-			return "", "", fmt.Errorf("its %s is no string, or missing", name)
+			return g, fmt.Errorf("its %s is no string, or missing", name)
 		}
 		*to = text
 	}
-	for name, to := range map[string]*time.Time{"created": &s.Created, "expires": &s.Expires} {
-		value, _ := params.Get(name)
+	for name, to := range map[string]*time.Time{"created": &g.Created, "expires": &g.Expires} {
+		value, _ := input.Params.Get(name)
 		seconds, ok := value.(int64)
 		if !ok {
-			return "", "", fmt.Errorf("it has no %s in whole seconds", name)
+			return g, fmt.Errorf("it has no %s in whole seconds", name)
 		}
 		*to = time.Unix(seconds, 0)
 	}
 	skew, now := v.skew(), time.Now()
 	switch {
-	case s.Created.After(now.Add(skew)):
-		return "", "", fmt.Errorf("it was created %v from now", s.Created.Sub(now).Round(time.Second))
-	case !s.Expires.After(now.Add(-skew)):
-		return "", "", fmt.Errorf("it expired %v ago", now.Sub(s.Expires).Round(time.Second))
-	case s.Expires.Before(s.Created):
-		return "", "", errors.New("it expires before it was created")
+	case g.Created.After(now.Add(skew)):
+		return g, fmt.Errorf("it was created %v from now", g.Created.Sub(now).Round(time.Second))
+	case !g.Expires.After(now.Add(-skew)):
+		return g, fmt.Errorf("it expired %v ago", now.Sub(g.Expires).Round(time.Second))
+	case g.Expires.Before(g.Created):
+		return g, errors.New("it expires before it was created")
 	}
-	return alg, nonce, nil
+	if g.text, err = base(m, input); err != nil {
+		return g, err
+	}
+	g.signature, err = bytesOf(m.header.Values("Signature"), label)
+	return g, err
 }
 
 func (v *Verifier) skew() time.Duration { return max(0, cmp.Or(v.Skew, maxSkew)) }
@@ -309,29 +318,26 @@ func received(r *http.Request) (*message, error) {
 	return m, nil
 }
 
-// check checks a signature over text. The key decides on the algorithm; a parameter that
-// names another is an error. HMAC is not allowed: both sides could sign.
-func check(key crypto.PublicKey, alg, text string, signature []byte) error {
+// check checks that a key made the signature. The key decides on the algorithm; a parameter that names another is an
+// error. HMAC is not allowed: both sides could sign.
+func (g *given) check(key crypto.PublicKey) error {
+	alg, holds := "", false
 	switch key := key.(type) {
 	case ed25519.PublicKey:
-		if alg != "" && alg != "ed25519" {
-			return fmt.Errorf("its alg is %q, its key is for ed25519", alg)
-		}
-		if len(key) == ed25519.PublicKeySize && ed25519.Verify(key, []byte(text), signature) {
-			return nil
-		}
+		alg, holds = "ed25519", len(key) == ed25519.PublicKeySize && ed25519.Verify(key, []byte(g.text), g.signature)
 	case *rsa.PublicKey:
-		if alg != "" && alg != "rsa-pss-sha512" {
-			return fmt.Errorf("its alg is %q, its key is for rsa-pss-sha512", alg)
-		}
-		sum := sha512.Sum512([]byte(text)) // with 64 bytes of salt (RFC 9421 §3.3.1)
-		if rsa.VerifyPSS(key, crypto.SHA512, sum[:], signature, &rsa.PSSOptions{SaltLength: 64}) == nil {
-			return nil
-		}
+		sum := sha512.Sum512([]byte(g.text)) // with 64 bytes of salt (RFC 9421 §3.3.1)
+		alg, holds = "rsa-pss-sha512", rsa.VerifyPSS(key, crypto.SHA512, sum[:], g.signature, &rsa.PSSOptions{SaltLength: 64}) == nil
 	default:
 		return fmt.Errorf("%w: a key of type %T", ErrUnverified, key)
 	}
-	return errors.New("it is not of this request and key")
+	if g.alg != "" && g.alg != alg {
+		return fmt.Errorf("its alg is %q, its key is for %s", g.alg, alg)
+	}
+	if !holds {
+		return errors.New("it is not of this request and key")
+	}
+	return nil
 }
 
 // checkDigest compares the Content-Digest of r with its body, which can be read again.

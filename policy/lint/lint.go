@@ -30,10 +30,18 @@
 package lint
 
 import (
+	_ "embed"
 	"encoding/json"
+	"iter"
 	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
+	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/internal/scan"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 )
 
@@ -100,4 +108,120 @@ type Finding struct {
 	Example string
 
 	More int // findings of this rule beyond MaxPerRule; 0 but on the last one
+}
+
+// Rule is one entry of the registry. ID and Name never change: configurations and links may refer to them.
+type Rule struct {
+	ID       string   `json:"id"`
+	Name     string   `json:"name"`
+	Severity Severity `json:"severity"`
+	Engines  Engines  `json:"engines"` // that a finding concerns
+	Summary  string   `json:"summary"` // the mistake, in half a sentence
+	Advice   string   `json:"advice"`  // how to mend it
+
+	// Example is a file with the mistake, or in words what is wrong with an answer.
+	Example string `json:"example"`
+
+	// Unchecked is why this package cannot find the mistake, for rules that need more than a file and its answer. It is ""
+	// for all others.
+	Unchecked string `json:"-"`
+}
+
+// manual is the registry: a section for each rule, sorted by identifier. A rule is an error if the line has no effect
+// or the opposite one, a warning if crawlers differ on it, and info if it is a matter of style or merely worth knowing.
+// Engines are those that are misled, not those that warn.
+//
+//go:embed README.md
+var manual string
+
+var rules = sync.OnceValue(func() []Rule { return readManual(manual) })
+
+// readManual reads a manual. A test proves that ours has no section in another form.
+func readManual(text string) (all []Rule) {
+	section := regexp.MustCompile(`(?s)^(RT\d+) (\S+)\n\n(\w+): (.*?)\. Engines: (.*?)\.\n\n` +
+		`(?:This is not checked: (.*?)\.\n\n)?(?:    )?(.*?)\n(?:\nFinding: .*?\n)?\nFix: (.*?)\.\n`)
+	text = strings.ReplaceAll(text, "\r", "") // a checkout for Windows may have its line ends
+	for _, text := range strings.Split(text, "\n## ")[1:] {
+		part := section.FindStringSubmatch(text)
+		r := Rule{ID: part[1], Name: part[2], Summary: part[4], Engines: Engines(part[5]), Unchecked: part[6], Advice: part[8]}
+		r.Severity = Severity(slices.Index(severities[:], part[3]))
+		example := strings.NewReplacer(`"`, `\"`, "\n    ", `\n`, "\n", `\n`).Replace(part[7])
+		r.Example, _ = strconv.Unquote(`"` + example + `"`)
+		all = append(all, r)
+	}
+	return all
+}
+
+// URL returns where the rule is explained.
+func (r Rule) URL() string {
+	return "https://" + home + "/blob/main/policy/lint/README.md#" + strings.ToLower(r.ID) + "-" + r.Name
+}
+
+// Rules returns the registry in the order of the identifiers.
+func Rules() []Rule { return slices.Clone(rules()) }
+
+func ruleIndex(id string) int {
+	return slices.IndexFunc(rules(), func(r Rule) bool { return r.ID == id })
+}
+
+// home is the module, which is also its page.
+const home = "github.com/robotsgate/robotsgate"
+
+// A Line is one line of a robots.txt file as a dialect reads it. It is meant for tools that
+// show a file to people; permission is asked of a [policy.Policy].
+type Line struct {
+	Number int // counted from 1
+	Kind   LineKind
+	Text   string // without its end, but with all else
+
+	// Field and Value stand before and after the colon, without white space around them
+	// and without comment. Both are empty if the line has no field.
+	Field, Value string
+
+	Comment  bool // has a "#"
+	Misspelt bool // Field is a misspelling that the dialect accepts (Google)
+	NoColon  bool // white space stands for the colon (Google)
+	Cut      bool // longer than the dialect reads; Value lacks the rest (Google)
+}
+
+// A LineKind tells what a line is to the dialect.
+type LineKind uint8
+
+// The kinds of lines.
+const (
+	LineBlank     LineKind = iota + 1 // only white space
+	LineComment                       // only a comment
+	LineUserAgent                     // begins or widens a group
+	LineAllow                         // a rule
+	LineDisallow                      // a rule
+	LineSitemap                       // a record that names a sitemap
+	LineRecord                        // any other field
+	LineInvalid                       // no field, or nothing before the colon: skipped
+)
+
+// String returns the kind in a word.
+func (k LineKind) String() string {
+	names := [...]string{"", "blank", "comment", "user-agent", "allow", "disallow", "sitemap", "record", "invalid"}
+	return names[min(int(k), len(names)-1)]
+}
+
+// Lines yields the lines of a file, up to 500 KiB, as the dialect's parser reads them. If
+// the file ends with a line end, one more line follows, which is blank.
+func Lines(d policy.Dialect, data []byte) iter.Seq[Line] {
+	reading := scan.RFC9309 // all dialects but one divide lines alike
+	if d == policy.Google {
+		reading = scan.Google
+	}
+	return func(yield func(Line) bool) {
+		s := scan.New(reading, data)
+		for text := string(s.Data); s.Next(); { // one copy for all lines
+			if !yield(Line{
+				Number: s.Number, Kind: LineKind(s.Kind), Text: text[s.Start:s.End],
+				Field: text[s.FieldAt:s.FieldEnd], Value: text[s.ValueAt:s.ValueEnd],
+				Comment: s.Comment, Misspelt: s.Misspelt, NoColon: s.NoColon, Cut: s.Cut,
+			}) {
+				return
+			}
+		}
+	}
 }
