@@ -3,7 +3,11 @@ package page
 import (
 	"bytes"
 	"io"
+	"mime"
+	"slices"
 	"strings"
+
+	"golang.org/x/net/html"
 
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
@@ -101,34 +105,15 @@ func (r *Reader) look(p []byte, err error) {
 	r.later = r.later || r.behind.finds(p)
 }
 
-// A seeker looks for the beginning of a meta element, "<meta" in any case, in pieces of a text. It
-// is how much of that the last piece ended with.
-type seeker int
+// A seeker looks for the beginning of a meta element, "<meta" in any case, in pieces of a text. It is the end of the last
+// piece, in lower case.
+type seeker []byte
 
 func (s *seeker) finds(p []byte) bool {
 	const start = "<meta"
-	for int(*s) < len(start) {
-		if *s == 0 { // which is nearly always
-			at := bytes.IndexByte(p, '<')
-			if at < 0 {
-				return false
-			}
-			p = p[at:]
-		}
-		switch {
-		case len(p) == 0:
-			return false
-		case ascii.Lower(p[0]) == start[*s]:
-			*s++
-		case p[0] == '<':
-			*s = 1
-		default:
-			*s = 0
-		}
-		p = p[1:]
-	}
-	*s = 0
-	return true
+	text := bytes.ToLower(append(*s, p...))
+	*s = bytes.Clone(text[max(0, len(text)-len(start)+1):])
+	return bytes.Contains(text, []byte(start))
 }
 
 // ParseHTML returns the statements of the meta elements of a page, as a [Reader] does that has read it to the end.
@@ -161,7 +146,8 @@ func wide(text []byte, contentType string) (high, low int) {
 	copy(b[:], text)
 	plain := b[0] < 0x80 && b[1] < 0x80
 	even, odd := b[0] == 0 && b[2] == 0, b[1] == 0 && b[3] == 0
-	label := charset(contentType)
+	_, parameters, _ := mime.ParseMediaType(contentType)
+	label := parameters["charset"]
 	switch {
 	case string(b[:3]) == "\uFEFF": // UTF-8, whatever the label
 	case b[0] == 0xFF && b[1] == 0xFE, odd && !even,
@@ -171,15 +157,6 @@ func wide(text []byte, contentType string) (high, low int) {
 		return 0, 1
 	}
 	return 0, 0
-}
-
-func charset(contentType string) string {
-	for _, parameter := range strings.Split(contentType, ";")[1:] {
-		if name, value, _ := strings.Cut(parameter, "="); ascii.FoldEqual(trim(name), "charset") {
-			return strings.Trim(trim(value), `"'`)
-		}
-	}
-	return ""
 }
 
 func isHTML(contentType string) bool {
@@ -197,4 +174,145 @@ func mediaType(contentType string) string {
 		contentType = contentType[:i]
 	}
 	return trim(contentType)
+}
+
+// maxReuse is how long a tag may be for its Tokenizer to go on. That clears a map of attributes for
+// each tag, which takes as long as the tag with the most of them did.
+const maxReuse = 1 << 10
+
+// rawElements are the elements whose content is no markup to a Tokenizer, but is in svg and math.
+var rawElements = [...]string{"script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "plaintext"}
+
+// A scanner reads the meta elements of a page: what x/net/html's Tokenizer finds, except that the content of noscript
+// is markup, as for a reader without scripts, and that "/>" closes an element in svg and math (HTML §13.2.6.5). Where
+// the parser of a browser may see a meta element in what is passed over, the rules are incomplete.
+type scanner struct {
+	listParser
+	foreign int  // svg and math elements that are open
+	doubt   bool // HTML may stand in them, where "/>" closes nothing
+}
+
+// scan reads what is kept of the page. There may be more of it.
+func (r *Reader) scan(more bool) Rules {
+	text, width := decoded(r.text, r.ContentType)
+	var s scanner
+	// After an escape of ISO-2022-JP, bytes of characters pass for markup. In UTF-16, nothing is looked for behind the limit.
+	s.incomplete = bytes.IndexByte(text, 0x1B) >= 0 || more && width == 2
+	z := html.NewTokenizer(bytes.NewReader(text))
+	long := false
+	for at := 0; ; {
+		kind := z.Next()
+		token := text[at : at+len(z.Raw())]
+		if kind == html.ErrorToken {
+			var unfinished seeker
+			s.incomplete = s.incomplete || more && unfinished.finds(text[at:])
+			return s.Rules
+		}
+		b, _ := z.TagName()
+		name := string(b)
+		start := kind == html.StartTagToken || kind == html.SelfClosingTagToken
+		if start && name == "meta" {
+			r.element(&s, z, int64(at)*width)
+			token = token[1:]
+		}
+		if name == "noscript" || kind == html.SelfClosingTagToken && (isXHTML(r.ContentType) || s.foreign > 0) {
+			z.NextIsNotRawText()
+		}
+		raw := start && slices.Contains(rawElements[:], name)
+		s.passOver(kind, name, raw, token)
+		if at += len(z.Raw()); len(token) > maxReuse {
+			long = true
+		}
+		if long && !raw { // else the next token depends on this one
+			z, long = html.NewTokenizer(bytes.NewReader(text[at:])), false
+		}
+	}
+}
+
+// passOver follows where svg and math begin and end, and notes what a token may hide there.
+func (s *scanner) passOver(kind html.TokenType, name string, raw bool, token []byte) {
+	if s.foreign > 0 || s.doubt {
+		var hidden seeker
+		s.incomplete = s.incomplete || hidden.finds(token)
+		s.doubt = s.doubt || raw && kind == html.SelfClosingTagToken
+	}
+	if name != "svg" && name != "math" {
+		return
+	}
+	switch kind {
+	case html.StartTagToken:
+		s.foreign++
+	case html.EndTagToken:
+		s.foreign = max(0, s.foreign-1)
+	}
+}
+
+// element reads a meta element.
+func (r *Reader) element(s *scanner, z *html.Tokenizer, offset int64) {
+	a := map[string]string{}
+	for more := true; more; {
+		var key, value []byte
+		if key, value, more = z.TagAttr(); key != nil { // the first of two equal keys only
+			a[string(key)] = string(value)
+		}
+	}
+	content, ok := a["content"]
+	name, named := a["name"]
+	switch {
+	case !ok || named && name == "":
+	case named:
+		if r.Meta != nil && offset >= r.told {
+			r.told = offset + 1
+			r.Meta(name, content, offset)
+		}
+		s.meta(name, content, offset, "")
+	case ascii.FoldEqual(trim(a["http-equiv"]), "x-robots-tag"):
+		s.meta("", content, offset, `http-equiv="X-Robots-Tag" makes no robots rules: name="robots" does`)
+	case ascii.FoldEqual(trim(a["property"]), "robots"):
+		s.meta("", content, offset, `property="robots" makes no robots rules: name="robots" does`)
+	}
+}
+
+// metadata are names of meta elements that never are crawlers: those of the HTML standard and its registry that occur
+// most. Without the table, the list of a page's keywords would count as rules for a crawler called keywords.
+var metadata = [...]string{
+	"application-name", "author", "color-scheme", "copyright", "description", "format-detection", "generator",
+	"keywords", "language", "news_keywords", "rating", "referrer", "subject", "theme-color", "title", "viewport",
+}
+
+// engineNames are the names of meta elements that engines document. In
+// theirs, and in robots, a word that is not understood is a statement too.
+var engineNames = [...]string{
+	"googlebot", "googlebot-news", "adsbot-google", "yandex", "yandexbot", "bingbot", "msnbot", "slurp",
+}
+
+// meta reads one element. The problem, if any, is that of the element.
+func (p *listParser) meta(name, content string, offset int64, problem string) {
+	name = trim(name)
+	from := Statement{Scope: name, Offset: offset, Problem: problem}
+	switch {
+	case problem != "" || ascii.FoldEqual(name, "robots"):
+		from.Scope = ""
+	case !namesCrawler(name, content):
+		return
+	}
+	p.list(content, from)
+}
+
+// namesCrawler reports whether a meta element of that name and content is meant
+// for a crawler: a known one, or any that is told a known rule.
+func namesCrawler(name, content string) bool {
+	if holds(engineNames[:], name) {
+		return true
+	}
+	if name == "" || strings.Contains(name, ":") || holds(metadata[:], name) { // og:title
+		return false
+	}
+	for item := range strings.SplitSeq(content, ",") {
+		item, _, _ = strings.Cut(item, ":")
+		if lookup(trim(item)) != unknown {
+			return true
+		}
+	}
+	return false
 }
