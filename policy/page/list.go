@@ -104,29 +104,29 @@ func (p *listParser) item() (start, end int) {
 
 // statement reads an item, [scope ":"] rule [":" value].
 func (p *listParser) statement(item string) Statement {
-	name, rest, colon := strings.Cut(item, ":")
-	name = trim(name)
-	r := lookup(name)
-	isHeader := p.from.Line > 0 // where items may name a crawler
-	if !isHeader || !colon || r != unknown || ascii.FoldPrefix(name, "max-") {
-		return p.rule(name, rest, colon, r)
+	problem := ""
+	for scoped := false; problem == ""; scoped = true {
+		name, rest, colon := strings.Cut(item, ":")
+		name, item = trim(name), trim(rest)
+		r := lookup(name)
+		switch {
+		// Items of a header may name a crawler.
+		case p.from.Line == 0 || !colon || r != unknown || ascii.FoldPrefix(name, "max-"):
+			return p.rule(name, item, colon, r)
+		case scoped:
+			problem = "a second crawler's name in one item"
+			continue
+		case name == "":
+			problem = "no crawler's name before the colon"
+			continue
+		case item == "":
+			problem = "no rule after the crawler's name"
+		}
+		if p.scope = oneSpaced(name); name == "*" {
+			p.scope = ""
+		}
 	}
-	if name == "" {
-		return Statement{rule: unknown, Problem: "no crawler's name before the colon"}
-	}
-	if p.scope = oneSpaced(name); name == "*" {
-		p.scope = ""
-	}
-	if rest = trim(rest); rest == "" {
-		return Statement{rule: unknown, Problem: "no rule after the crawler's name"}
-	}
-	name, rest, colon = strings.Cut(rest, ":")
-	name = trim(name)
-	r = lookup(name)
-	if colon && r == unknown && !ascii.FoldPrefix(name, "max-") {
-		return Statement{rule: unknown, Problem: "a second crawler's name in one item"}
-	}
-	return p.rule(name, rest, colon, r)
+	return Statement{rule: unknown, Problem: problem}
 }
 
 // rule reads the part of an item behind its scope. The index r is that of name.

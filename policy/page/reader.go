@@ -45,14 +45,13 @@ type Reader struct {
 	// kept, or before that during Rules. If nil, nothing is called.
 	Meta func(name, content string, offset int64)
 
-	started, passing bool   // it is no HTML
-	text             []byte // that is kept
-	told             int64  // Meta has been called for elements before this offset
-	found            Rules  // in the text, once that is complete and not kept any more
-	whole            bool   // it is
-	behind           seeker // of what follows the text
-	later            bool   // a meta element seems to
-	ended            bool   // the page has been read to the end
+	text   []byte // that is kept
+	told   int64  // Meta has been called for elements before this offset
+	found  Rules  // in the text, once that is complete and not kept any more
+	whole  bool   // it is
+	behind seeker // of what follows the text
+	later  bool   // a meta element seems to
+	ended  bool   // the page has been read to the end
 }
 
 // Read reads from Body.
@@ -61,10 +60,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := r.Body.Read(p)
-	if !r.started {
-		r.started, r.passing = true, !isHTML(r.ContentType)
-	}
-	if !r.passing {
+	if isHTML(r.ContentType) {
 		r.look(p[:n], err)
 	}
 	return n, err

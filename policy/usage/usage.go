@@ -25,13 +25,7 @@ const (
 
 // String returns "unknown", "disallow" or "allow".
 func (p Preference) String() string {
-	switch p {
-	case Disallow:
-		return "disallow"
-	case Allow:
-		return "allow"
-	}
-	return "unknown"
+	return cmp.Or(map[Preference]string{Disallow: "disallow", Allow: "allow"}[p], "unknown")
 }
 
 // MarshalText returns what String does.
@@ -132,7 +126,7 @@ func (s Statement) String() string {
 //
 // Of several TDM reservations only those count that stand closest to the content: in meta
 // elements, else in the header, else in tdmrep.json.
-func For(said []Statement, label Label, table ...Mapping) (Preference, Statement, error) {
+func For(said []Statement, label Label, table ...Mapping) (what Preference, by Statement, err error) {
 	if table == nil {
 		table = mappings
 	}
@@ -145,7 +139,6 @@ func For(said []Statement, label Label, table ...Mapping) (Preference, Statement
 			closest = max(closest, rank(said[i].In))
 		}
 	}
-	result, first := Unknown, -1
 	for i := range said {
 		s := &said[i]
 		if s.isReservation() && rank(s.In) < closest {
@@ -154,14 +147,11 @@ func For(said []Statement, label Label, table ...Mapping) (Preference, Statement
 		switch p := s.says(table, label); {
 		case p == Disallow:
 			return Disallow, *s, nil
-		case p == Allow && first < 0:
-			result, first = Allow, i
+		case p == Allow && what == Unknown:
+			what, by = Allow, *s
 		}
 	}
-	if first < 0 {
-		return Unknown, Statement{}, nil
-	}
-	return result, said[first], nil
+	return what, by, nil
 }
 
 // says returns what the statement alone says about a label.
@@ -172,11 +162,7 @@ func (s *Statement) says(table []Mapping, label Label) (p Preference) {
 	for i := range table {
 		m := &table[i]
 		fits := m.Key == s.Key && m.Value == s.Value && m.By == s.By && (m.Engine == policy.RFC9309 || m.Engine == s.Engine)
-		switch {
-		case !fits || m.Label != label || m.Preference == Unknown:
-		case m.Preference == Disallow:
-			return Disallow
-		default:
+		if fits && m.Label == label && m.Preference != Unknown && p != Disallow {
 			p = m.Preference
 		}
 	}
