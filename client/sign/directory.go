@@ -266,9 +266,6 @@ func VerifyDirectory(u *url.URL, h http.Header, body []byte) error {
 	if err != nil && len(keys) == 0 {
 		return err
 	}
-	if u == nil {
-		return errors.New("sign: the directory has no URL")
-	}
 	o, err := fetch.OriginOf(u)
 	if err != nil {
 		return fmt.Errorf("sign: %w", err)

@@ -124,9 +124,6 @@ func (s *Signer) sign(r *http.Request, keyID string, now time.Time, nonce string
 	if err := s.misuse(); err != nil {
 		return err
 	}
-	if r == nil || r.URL == nil {
-		return errors.New("sign: the request has no URL")
-	}
 	if r.Header == nil {
 		r.Header = make(http.Header, 3)
 	}
@@ -242,7 +239,7 @@ func (s *Signer) KeyID() (string, error) {
 
 // public returns the public half of Key.
 func (s *Signer) public() (ed25519.PublicKey, error) {
-	if s == nil || s.Key == nil {
+	if s.Key == nil {
 		return nil, errors.New("sign: Signer.Key is nil: set an ed25519.PrivateKey")
 	}
 	// Two halves that do not belong together make signatures that no key verifies, and from which the

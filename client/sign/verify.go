@@ -82,11 +82,8 @@ func (v *Verifier) Verify(r *http.Request) (Signed, error) {
 }
 
 func (v *Verifier) verify(r *http.Request) (s Signed, err error) {
-	if v == nil || v.Key == nil {
+	if v.Key == nil {
 		return s, fmt.Errorf("%w: Verifier.Key is nil: set what looks up keys", ErrUnverified)
-	}
-	if r == nil || r.URL == nil {
-		return s, fmt.Errorf("%w: the request has no URL", ErrUnverified)
 	}
 	label, input, err := find(r.Header)
 	if err != nil {

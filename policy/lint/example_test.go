@@ -57,20 +57,3 @@ func ExampleWriteText() {
 	//   fix: write one path per line, and a blank inside a path as %20
 	// 1 error
 }
-
-// A comment says that a rule is meant as it is written, and why.
-func ExampleFile_silenced() {
-	const text = `# robots-lint: ignore-file RT403
-
-User-agent: *
-Disallow: /admin/
-# robots-lint: ignore RT314 also the pages that begin with it
-Disallow: /shop
-Allow: /shop/open/
-`
-	for _, f := range lint.File([]byte(text)) {
-		fmt.Println(f.Line, f.ID, f.Message)
-	}
-	// Output:
-	// 7 RT312 readers that take the first match stop at "Disallow: /shop" in line 6 and never come to this rule: put it first
-}

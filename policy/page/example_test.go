@@ -59,12 +59,6 @@ func ExampleParseMeta() {
 	// Output: noindex, max-snippet:20
 }
 
-func ExampleParseHTML() {
-	text := `<title>No <meta name=robots content=noindex> here</title><meta name=Robots content="nofollow">`
-	fmt.Println(page.ParseHTML([]byte(text)).For(policy.RFC9309))
-	// Output: nofollow
-}
-
 // One set of statements, three engines.
 func ExampleRules_For() {
 	rules := page.ParseHeader([]string{"all, noindex, nocache, noarchive"})
@@ -96,18 +90,6 @@ func ExampleRules_Explain() {
 	// X-Robots-Tag line 1: "noindexing" - unknown rule
 	// X-Robots-Tag line 2: "bingbot: nofollow" - it is for another crawler
 	// X-Robots-Tag line 2: "unavailable_after: soon" - the value is not a date that can be read
-}
-
-// A stored page is judged again later.
-func ExampleEffect_MayIndex() {
-	e := page.ParseHeader([]string{"unavailable_after: 25 Jun 2010 15:00:00 PST"}).For(policy.Google, "googlebot")
-	fmt.Println(e.UnavailableAfter)
-	fmt.Println(e.MayIndex(time.Date(2010, 6, 25, 22, 0, 0, 0, time.UTC)))
-	fmt.Println(e.MayIndex(time.Date(2010, 6, 26, 0, 0, 0, 0, time.UTC)))
-	// Output:
-	// 2010-06-25 23:00:00 +0000 UTC
-	// true
-	// false
 }
 
 // Meta sees meta elements of all kinds.

@@ -122,10 +122,14 @@ func (s *Statement) ignored(e *engine, tokens []string) string {
 	if s.Problem != "" {
 		return s.Problem
 	}
-	if why := s.elsewhere(e, tokens); why != "" {
-		return why
-	}
+	isOther := func(token string) bool { return !ascii.FoldPrefix(token, e.byName) }
 	switch r := &rules[s.rule]; {
+	case s.Scope == "" && e.byName != "" && len(tokens) > 0 && !slices.ContainsFunc(tokens, isOther):
+		return e.name + "'s AdsBot heeds only what names it"
+	case s.Scope != "" && s.Line > 0 && e.scopes != nil && !holds(e.scopes, s.Scope):
+		return e.name + "'s header parser does not know this crawler"
+	case s.Scope != "" && !holds(tokens, s.Scope):
+		return "it is for another crawler"
 	case r.past != "":
 		return r.past
 	case r.used&e.bit != 0:
@@ -135,24 +139,6 @@ func (s *Statement) ignored(e *engine, tokens []string) string {
 	default:
 		return e.name + " does not use the rule"
 	}
-}
-
-// elsewhere returns why a statement is for other crawlers, or "".
-func (s *Statement) elsewhere(e *engine, tokens []string) string {
-	if s.Scope == "" {
-		isOther := func(token string) bool { return !ascii.FoldPrefix(token, e.byName) }
-		if e.byName != "" && len(tokens) > 0 && !slices.ContainsFunc(tokens, isOther) {
-			return e.name + "'s AdsBot heeds only what names it"
-		}
-		return ""
-	}
-	if s.Line > 0 && e.scopes != nil && !holds(e.scopes, s.Scope) {
-		return e.name + "'s header parser does not know this crawler"
-	}
-	if !holds(tokens, s.Scope) {
-		return "it is for another crawler"
-	}
-	return ""
 }
 
 func holds(names []string, name string) bool {
@@ -187,11 +173,11 @@ func (r Rules) sum(e *engine, tokens []string) (t total) {
 	return t
 }
 
-// stricter reports whether a restricts more than b: it is smaller, or earlier.
-// The number -1 leaves the choice to the engine, and so is the largest.
+// stricter reports whether a restricts more than b: it is smaller, or earlier. The number -1 leaves the choice to the
+// engine, and so is the largest.
 func stricter(v value, a, b int64) bool {
-	if (v == snippet || v == video) && (a < 0 || b < 0) {
-		return b < 0 && a >= 0
+	if v == snippet || v == video {
+		return uint64(a) < uint64(b)
 	}
 	return a < b
 }

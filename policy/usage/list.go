@@ -80,7 +80,6 @@ func (l *list) dictionary(fields []string, from Statement) {
 		from.Problem = "states no preference"
 		l.add(from)
 	}
-	l.said = slices.Grow(l.said, min(len(names), maxStatements))
 	for _, name := range names {
 		member, _ := d.Get(name)
 		from.Key, from.Value, from.Problem = name, textOf(member), ""
@@ -114,7 +113,6 @@ func (l *list) signal(s Statement) {
 	if !l.fits(ContentSignal, len(s.Text), s) {
 		return
 	}
-	members := min(strings.Count(s.Text, ",")+1, maxStatements)
 	for member := range strings.SplitSeq(s.Text, ",") {
 		key, value, ok := strings.Cut(member, "=")
 		if !ok && isNo(afterColon(member)) {
@@ -134,7 +132,6 @@ func (l *list) signal(s Statement) {
 		case s.Key != "use" && s.Value != "yes" && s.Value != "no":
 			s.Problem = "the value is neither yes nor no"
 		}
-		l.said, members = slices.Grow(l.said, members), 0 // no list of nothing
 		l.add(s)
 	}
 }
@@ -264,11 +261,7 @@ func (l *list) link(value string, line int) {
 		}
 		end := outside(params, ',')
 		if isLicense(params[:end]) {
-			s := Statement{By: RSL, Line: line, Key: licenseField, Value: strings.Trim(target, space), Text: value}
-			if !isAbsolute(s.Value) {
-				s.Problem = problemURL
-			}
-			l.add(s)
+			l.license(line, strings.Trim(target, space), value)
 		}
 		rest = params[end:]
 	}

@@ -38,7 +38,7 @@ func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string)
 		l.signal(Statement{Line: r.Line, Inherited: inherited, Text: r.Value})
 	}
 	for _, r := range ownOrLoose(p, own, licenseField) {
-		l.license(r)
+		l.license(r.Line, r.Value, r.Value)
 	}
 	for _, t := range policyTokens {
 		l.policyToken(p.Group(t), t, target)
@@ -58,7 +58,7 @@ func ParseRecord(r policy.Record) (path string, said []Statement) {
 	case strings.EqualFold(r.Field, string(ContentSignal)):
 		l.signal(Statement{Line: r.Line, Text: r.Value})
 	case strings.EqualFold(r.Field, licenseField):
-		l.license(r)
+		l.license(r.Line, r.Value, r.Value)
 	}
 	return path, l.said
 }
@@ -148,10 +148,10 @@ func ownOrLoose(p *policy.Policy, own policy.Group, field string) (lines []polic
 	return lines
 }
 
-// license reads a License line (RSL 1.0).
-func (l *list) license(r policy.Record) {
-	s := Statement{By: RSL, Line: r.Line, Key: licenseField, Value: r.Value, Text: r.Value}
-	if !isAbsolute(r.Value) {
+// license reads the address of a license (RSL 1.0).
+func (l *list) license(line int, address, text string) {
+	s := Statement{By: RSL, Line: line, Key: licenseField, Value: address, Text: text}
+	if !isAbsolute(address) {
 		s.Problem = problemURL
 	}
 	l.add(s)
