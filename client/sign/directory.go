@@ -291,7 +291,7 @@ func checkSignatures(m *message, keys map[string]crypto.PublicKey) error {
 	}
 	unsigned := maps.Clone(keys)
 	for label, input := range inputs {
-		g, err := new(Verifier).open(m, label, input)
+		g, err := open(m, label, input)
 		if err != nil {
 			return err
 		}

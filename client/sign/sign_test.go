@@ -215,7 +215,7 @@ func TestReplayIsNoticed(t *testing.T) {
 				t.Errorf("%d: %v, want %v", i, err, want)
 			}
 		}
-		time.Sleep(time.Minute + 5*time.Second) // it holds for the Skew
+		time.Sleep(time.Minute + 5*time.Second) // it holds for ten seconds more
 		if _, err := v.Verify(r); !errors.Is(err, sign.ErrInvalid) {
 			t.Errorf("after expires: %v", err)
 		}

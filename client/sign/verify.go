@@ -32,9 +32,9 @@ var (
 )
 
 const (
-	maxFields = 16 << 10 // bytes of all signature fields of a request, and of any other that is taken apart
-	maxBody   = 1 << 20  // bytes of a body whose digest is covered
-	maxSkew   = 10 * time.Second
+	maxFields = 16 << 10         // bytes of all signature fields of a request, and of any other that is taken apart
+	maxBody   = 1 << 20          // bytes of a body whose digest is covered
+	skew      = 10 * time.Second // how far the signer's clock may differ
 )
 
 // Verifier checks signatures that Signers make, and others of the same profile with an
@@ -46,12 +46,9 @@ type Verifier struct {
 	Key func(ctx context.Context, agent, keyID string) (crypto.PublicKey, error)
 
 	// Replayed reports whether it was called with the same nonce of the same key before. It may
-	// forget a nonce after until: by then the signature has expired, Skew included. If it is set, a
+	// forget a nonce after until: by then the signature has expired. If it is set, a
 	// signature without a nonce is invalid. If nil, a signature may be used again until it expires.
 	Replayed func(keyID, nonce string, until time.Time) bool
-
-	// Skew is how far the signer's clock may differ. If zero, 10 seconds. If negative, there is none.
-	Skew time.Duration
 }
 
 // Signed is what a good signature says.
@@ -97,7 +94,7 @@ func (v *Verifier) verify(r *http.Request) (s Signed, err error) {
 	if err != nil {
 		return s, err
 	}
-	g, err := v.open(m, label, input)
+	g, err := open(m, label, input)
 	if err != nil {
 		return s, err
 	}
@@ -118,7 +115,7 @@ func (v *Verifier) verify(r *http.Request) (s Signed, err error) {
 		}
 	}
 	// Last: a forged request must not use up the nonce of a good one.
-	if v.Replayed != nil && (g.nonce == "" || v.Replayed(g.KeyID, g.nonce, g.Expires.Add(v.skew()))) {
+	if v.Replayed != nil && (g.nonce == "" || v.Replayed(g.KeyID, g.nonce, g.Expires.Add(skew))) {
 		return s, errors.New("its nonce was used before, or is missing")
 	}
 	g.Agent = agent
@@ -201,7 +198,7 @@ type given struct {
 }
 
 // open reads a signature of m, and checks all but that the key made it.
-func (v *Verifier) open(m *message, label string, input httpsfv.InnerList) (g given, err error) {
+func open(m *message, label string, input httpsfv.InnerList) (g given, err error) {
 	for name, to := range map[string]*string{"keyid": &g.KeyID, "alg": &g.alg, "nonce": &g.nonce} {
 		value, ok := input.Params.Get(name)
 		text, isText := value.(string)
@@ -218,8 +215,7 @@ func (v *Verifier) open(m *message, label string, input httpsfv.InnerList) (g gi
 		}
 		*to = time.Unix(seconds, 0)
 	}
-	skew, now := v.skew(), time.Now()
-	switch {
+	switch now := time.Now(); {
 	case g.Created.After(now.Add(skew)):
 		return g, fmt.Errorf("it was created %v from now", g.Created.Sub(now).Round(time.Second))
 	case !g.Expires.After(now.Add(-skew)):
@@ -233,8 +229,6 @@ func (v *Verifier) open(m *message, label string, input httpsfv.InnerList) (g gi
 	g.signature, err = bytesOf(m.header.Values("Signature"), label)
 	return g, err
 }
-
-func (v *Verifier) skew() time.Duration { return max(0, cmp.Or(v.Skew, maxSkew)) }
 
 // agentOf returns what Signature-Agent says under a signature's label, or the plain string of
 // the older form. The signature must cover it, and the site that it is for.
