@@ -279,33 +279,29 @@ func (f *checker) completed(l *model.Line) string {
 // maxSitemaps is how many sitemaps are looked up among the rules.
 const maxSitemaps = 1000
 
-// siteMap is a sitemap on the host of the file.
-type siteMap struct {
-	*model.Line
-	target string
-}
-
 // sitemaps reports sitemaps that search engines may not fetch, though they may fetch the pages around them (RT408). A
 // site that shuts an engine out of all or of a directory, such as one language, shuts out the sitemaps there as well,
 // and means it. It does not mean the sitemaps that a rule with wildcards happens to match.
 func (f *checker) sitemaps() {
 	groups := map[string]policy.Group{} // a group may have to be merged from many
-	for _, at := range f.ownSitemaps() {
+	for _, l := range f.ownSitemaps() {
 		var closed []string
-		by, among := 0, surroundings(at.target)
+		u, _ := url.Parse(l.Value)
+		by, target := 0, u.RequestURI()
+		among := surroundings(target)
 		for _, engine := range [...]string{"Googlebot", "bingbot", "Yandex"} {
 			g, known := groups[engine]
 			if !known {
 				g = f.lenient().Group(engine)
 				groups[engine] = g
 			}
-			if d := g.Decide(at.target); !d.Allowed && (g.Decide(among).Allowed || !meant(d.Rule, among)) {
+			if d := g.Decide(target); !d.Allowed && (g.Decide(among).Allowed || !meant(d.Rule, among)) {
 				closed = append(closed, engine)
 				by = d.Rule.Line
 			}
 		}
 		if len(closed) > 0 {
-			f.add("RT408", at.Line, at.ValueAt, "", "line %d closes the sitemap %s to %v", by, at.target, strings.Join(closed, ", "))
+			f.value("RT408", l, "line %d closes the sitemap %s to %v", by, target, strings.Join(closed, ", "))
 		}
 	}
 }
@@ -323,8 +319,7 @@ var language = sync.OnceValue(func() *regexp.Regexp {
 
 // ownSitemaps returns the sitemaps that the rules of the file are about. Rules bind the origin of the file alone: if
 // the host that serves it is not known, it is taken for that of the sitemaps as long as they name only one.
-func (f *checker) ownSitemaps() []siteMap {
-	var places []siteMap
+func (f *checker) ownSitemaps() (places []*model.Line) {
 	only := f.url.Host
 	for _, l := range f.Lines {
 		if l.Kind != model.Sitemap || len(places) == maxSitemaps {
@@ -336,7 +331,7 @@ func (f *checker) ownSitemaps() []siteMap {
 		}
 		only = cmp.Or(only, u.Host)
 		if strings.EqualFold(u.Host, only) {
-			places = append(places, siteMap{l, u.RequestURI()})
+			places = append(places, l)
 		} else if f.url.Host == "" {
 			return nil // several hosts, and it is not known which is ours
 		}
