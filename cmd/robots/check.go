@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"net/url"
 	"slices"
@@ -27,6 +28,7 @@ import (
 type checker struct {
 	*shell.App
 	site.Network
+	crawlers, hosts bool
 }
 
 // checkCommand makes the subcommand. The URLs are few and given by hand; lists are for filter.
@@ -45,16 +47,22 @@ time, each once; the answers come in the order of the URLs.
 With --uses, a URL that the rules allow is refused if robots.txt disallows one of these
 uses of it; see robots usage.
 
-With --as all, one answer of the server is read in every dialect, side by side.`,
+With --as all, one answer of the server is read in every dialect, side by side. With
+--crawlers, each crawler that is known reads it as its engine does, and the site as a
+whole (/) is asked about, too. --hosts asks at http and https, with and without www; the
+answer has the sha256 of each file.`,
 		Example: `  robots check https://example.com/private/page --agent ExampleBot
   robots check example.com/a example.com/b --as google --explain
   robots check https://example.com/ --as all --json
+  robots check https://example.com/ --crawlers
   robots check https://example.com/essays/1 --uses train-ai`,
 		Args:              shell.AtLeastOne("URL"),
 		ValidArgsFunction: cobra.NoFileCompletions, // else shells offer the names of files
 		RunE:              shell.Runs(c.run),
 	}
 	cmd.Flags().BoolVar(&c.Explain, "explain", false, "show the lines of the file that matter, the deciding one marked")
+	cmd.Flags().BoolVar(&c.crawlers, "crawlers", false, "ask for each crawler that is known, and about the whole site, too")
+	cmd.Flags().BoolVar(&c.hosts, "hosts", false, "ask at http and https, with and without www; files that differ have another sha256")
 	c.Register(cmd, site.AgentVar, site.DialectsVar, site.UsesVar, site.AgreementsVar)
 	c.RegisterCache(cmd)
 	return cmd
@@ -79,23 +87,34 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	if c.CacheAt == "none" { // which is what there is without the flag
 		c.CacheAt = ""
 	}
-	if c.All && c.CacheAt != "" {
-		return shell.Usagef("--as all reads the file itself, which a cache does not keep: leave out --cache")
+	switch {
+	case (c.All || c.crawlers || c.hosts) && c.CacheAt != "":
+		return shell.Usagef("--as all, --crawlers and --hosts read the file itself, which a cache does not keep: leave out --cache")
+	case c.crawlers && (c.Named || c.SaidDialect() != ""):
+		return shell.Usagef("--crawlers asks for each crawler, as its engine reads: leave out --agent and --as")
+	case c.crawlers:
+		c.SetAgent(answer.AnyOther) // whatever --user-agent says
 	}
 	var urls []checked
 	asks := map[fetch.Origin]*shell.Asked{}
 	var all []*shell.Asked // what asks holds, in the order of the URLs
 	for i, arg := range args {
-		u, o, err := site.ParseSite(c.Dialect, i, arg)
+		texts, err := c.widen(i, arg)
 		if err != nil {
 			return err
 		}
-		// URLs of one site share one question.
-		if asks[o] == nil {
-			asks[o] = shell.NewAsked(o)
-			all = append(all, asks[o])
+		for _, text := range texts {
+			u, o, err := site.ParseSite(c.Dialect, i, text)
+			if err != nil {
+				return err
+			}
+			// URLs of one site share one question.
+			if asks[o] == nil {
+				asks[o] = shell.NewAsked(o)
+				all = append(all, asks[o])
+			}
+			urls = append(urls, checked{i + 1, text, u, asks[o]})
 		}
-		urls = append(urls, checked{i + 1, arg, u, asks[o]})
 	}
 	g, err := c.Open(c.Err)
 	if err != nil {
@@ -128,27 +147,36 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// one writes the answer about one URL in one piece, in as many readings as --as asks for. A URL that
+// one writes the answer about one URL in one piece, for as many crawlers and in as many readings as the flags ask for. A URL that
 // fetch.OriginOf takes may still be one that net/http would not send: that is wrong usage, too.
 func (c *checker) one(g *site.Gate, u checked) error {
 	var out shell.Output
 	var verdicts []*answer.Verdict
-	for _, r := range c.Readings(u.Result) {
-		v, err := c.Check(u.url, r, g.Answer(u.Origin, r.Result, u.Until))
-		if err != nil {
-			return shell.Usagef("argument %d: %w", u.number, answer.NotURL(u.text, err))
+	askers := []answer.Asker{c.Asker}
+	if c.crawlers {
+		askers = c.Everyone()
+	}
+	for _, k := range askers {
+		for _, r := range k.Readings(u.Result) {
+			v, err := k.Check(u.url, r, g.Answer(u.Origin, r.Result, u.Until))
+			if err != nil {
+				return shell.Usagef("argument %d: %w", u.number, answer.NotURL(u.text, err))
+			}
+			v.Number = u.number
+			v.About(u.text, u.url)
+			if c.hosts && v.Robots.Outcome == answer.OutcomeRules {
+				v.Robots.SHA256 = fmt.Sprintf("%x", sha256.Sum256(r.Result.Body))
+			}
+			out.Worsen(shell.StatusOf(v))
+			verdicts = append(verdicts, v)
 		}
-		v.Number = u.number
-		v.About(u.text, u.url)
-		out.Worsen(shell.StatusOf(v))
-		verdicts = append(verdicts, v)
 	}
 	switch {
 	case c.JSON:
 		for _, v := range verdicts {
 			out.Verdict(v)
 		}
-	case c.All:
+	case c.All, c.crawlers:
 		c.table(&out, verdicts)
 	default:
 		c.print(&out, verdicts[0])
@@ -192,13 +220,17 @@ func (c *checker) print(out *shell.Output, v *answer.Verdict) {
 	c.printLines(out, v.Lines)
 }
 
-// table writes the verdicts of the dialects below their URL. Dialects that follow each other and show the
+// table writes the verdicts of the dialects, or crawlers, below their URL. Those that follow each other and show the
 // same lines show them once, below the last of them. What they share, such as the redirects, is left out, but
 // for a wall: what all of them have read may be no robots.txt.
 func (c *checker) table(out *shell.Output, verdicts []*answer.Verdict) {
 	fmt.Fprintf(out, "%s\n", answer.Visible(verdicts[0].URL))
 	for i, v := range verdicts {
-		fmt.Fprintf(out, "  %-10s %s  %s\n", v.Dialect, c.Palette().Verdict(v.Allowed), v.Because())
+		label := v.Dialect
+		if c.crawlers {
+			label = fmt.Sprintf("%-6s  %-18s", v.Purpose, v.Agent)
+		}
+		fmt.Fprintf(out, "  %-10s %s  %s\n", label, c.Palette().Verdict(v.Allowed), v.Because())
 		if i+1 == len(verdicts) || !slices.Equal(v.Lines, verdicts[i+1].Lines) {
 			c.printLines(out, v.Lines)
 		}

@@ -29,8 +29,9 @@ type Answer struct {
 	Retry     *int64    `json:"retry_seconds" zero:"null"`    // from fetched; null: not unreachable, or not known
 	Truncated bool      `json:"truncated"`
 	Error     *string   `json:"error" zero:"null"`
-	Price     string    `json:"price,omitempty"` // of a 402
-	Wall      bool      `json:"wall,omitempty"`  // it may be no robots.txt, see fetch.Result.Wall
+	Price     string    `json:"price,omitempty"`  // of a 402
+	Wall      bool      `json:"wall,omitempty"`   // it may be no robots.txt, see fetch.Result.Wall
+	SHA256    string    `json:"sha256,omitempty"` // check --hosts: of the file
 }
 
 // OutcomeRules is the outcome of a file that can be read.
@@ -125,6 +126,9 @@ func (a *Answer) String() string {
 	}
 	if a.Truncated {
 		text += ", cut at the size limit"
+	}
+	if a.SHA256 != "" {
+		text += ", sha256 " + a.SHA256[:12]
 	}
 	if a.Wall {
 		text += ", perhaps a wall and no robots.txt"

@@ -35,14 +35,16 @@ type Asker struct {
 	also []string // whose group counts if none names Agent, see SetAgent
 	name string   // all of a list
 	by   string   // what chose Dialect
+
+	purpose string // of one that Everyone made
 }
 
-// Readings are res, which was read in the dialect of k, as k wants it read: in that one, or in all.
+// Readings are res as k wants it read: in its dialect, or in all.
 func (k *Asker) Readings(res *fetch.Result) []Reading {
 	if k.All {
 		return InAllDialects(res)
 	}
-	return []Reading{{k.Dialect, res}}
+	return []Reading{{k.Dialect, res.In(k.Dialect)}}
 }
 
 // Check is the verdict about a URL by one reading of its site's robots.txt, which came as from says.
@@ -95,7 +97,7 @@ func (m *Matching) Match(number int, url string) (Verdict, error) {
 	}
 	v := NewVerdict(Redacted(url), client.Answer{Decision: m.group.Decide(target)})
 	v.Number, v.Agent, v.Dialect = number, m.signed.Agent, m.signed.Dialect
-	v.DialectBy, v.Fallback, v.CrawlDelay = m.signed.DialectBy, m.signed.Fallback, m.signed.CrawlDelay
+	v.DialectBy, v.Fallback, v.CrawlDelay, v.Purpose = m.signed.DialectBy, m.signed.Fallback, m.signed.CrawlDelay, m.signed.Purpose
 	return v, nil
 }
 

@@ -64,6 +64,24 @@ func KnownCrawler(token string) (c Crawler, known bool) {
 	return Crawler{}, false
 }
 
+// Everyone is k as each of the Crawlers that the page offers, and as AnyOther, which have the purposes search and ai, and
+// none.
+func (k *Asker) Everyone() (all []Asker) {
+	each := *k
+	each.All, each.by = false, "" // each reads as its engine does
+	for _, of := range Crawlers {
+		for _, c := range of.Are {
+			if each.purpose = strings.ToLower(of.For); of.For != "" {
+				each.SetTokens([]string{c.Token})
+				all = append(all, each)
+			}
+		}
+	}
+	each.purpose = ""
+	each.SetTokens([]string{AnyOther})
+	return append(all, each)
+}
+
 // What chose the dialect of an answer: the field "dialect_by".
 const (
 	ByFlag    = "as"      // --as, or the parameter
@@ -176,7 +194,7 @@ func (k *Asker) Obeys(p *policy.Policy) string {
 
 // Sign says in v who was judged, how the file was read to it, and what the group of the policy asks for besides.
 func (k *Asker) Sign(v *Verdict, d policy.Dialect, p *policy.Policy) {
-	v.Agent, v.Dialect, v.DialectBy = cmp.Or(k.name, k.Agent), DialectName(d), k.by
+	v.Agent, v.Dialect, v.DialectBy, v.Purpose = cmp.Or(k.name, k.Agent), DialectName(d), k.by, k.purpose
 	token := k.Obeys(p)
 	if token != k.Agent {
 		v.Fallback = token

@@ -125,13 +125,14 @@ type written struct {
 	Robots     *Answer         `json:"robots"`
 	Lines      []FileLine      `json:"lines"`
 	Record     json.RawMessage `json:"record"`
+	Purpose    string          `json:"purpose,omitempty"`
 }
 
 func (v *Verdict) written() *written {
 	return &written{
 		v.Number, v.ID, v.URL, OrNull(v.Asked), OrNull(v.Agent), OrNull(v.Dialect), OrNull(v.DialectBy), OrNull(v.Fallback),
 		v.Allowed, v.Covers, v.Reason, OrNull(v.Line), OrNull(v.Rule), OrNull(v.Group), v.CrawlDelay, v.Use, v.Agreement,
-		OrNull(v.Error), v.Robots, v.Lines, v.Record,
+		OrNull(v.Error), v.Robots, v.Lines, v.Record, v.Purpose,
 	}
 }
 

@@ -38,6 +38,7 @@ type Verdict struct {
 	Robots     *Answer              `json:"robots" zero:"null"` // check: where the rules come from
 	Lines      []FileLine           `json:"lines" zero:"null"`  // check --explain
 	Record     json.RawMessage      `json:"record" zero:"null"` // filter: the line, if it was a JSON object
+	Purpose    string               `json:"purpose,omitempty"`  // check --crawlers, diff: of the crawler, see Everyone
 }
 
 // Use is what --uses has, and what disallows it.

@@ -34,21 +34,3 @@ type offer = struct {
 	For string
 	Are []answer.Crawler
 }
-
-// others are the crawlers that the page offers, and one that no group names. Each is read as its engine reads.
-func (v *Service) others() (all []answer.Asker) {
-	tokens := []string{}
-	for _, of := range answer.Crawlers {
-		for _, c := range of.Are {
-			if of.For != "" {
-				tokens = append(tokens, c.Token)
-			}
-		}
-	}
-	for _, token := range append(tokens, answer.AnyOther) {
-		k := answer.Asker{Agreed: v.Agreed}
-		k.SetAgent(token)
-		all = append(all, k)
-	}
-	return all
-}

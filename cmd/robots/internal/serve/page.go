@@ -155,5 +155,5 @@ func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
 		return nil, err
 	}
 	lines, err := f.lines()
-	return &pageAnswer{asker: who, others: v.others(), Form: f, lines: lines, Token: who.Agent, Reader: readers[who.Dialect]}, err
+	return &pageAnswer{asker: who, others: (&answer.Asker{Agreed: v.Agreed}).Everyone(), Form: f, lines: lines, Token: who.Agent, Reader: readers[who.Dialect]}, err
 }

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
+)
+
+// wideSite has four hosts with one file, and four of which one redirects, one has another file, and one no certificate.
+func wideSite(w http.ResponseWriter, r *http.Request) {
+	switch scheme := map[bool]string{false: "http", true: "https"}[r.TLS != nil]; scheme + "://" + r.Host {
+	case "http://a.example.com":
+		http.Redirect(w, r, "https://a.example.com/robots.txt", http.StatusMovedPermanently)
+	case "https://a.example.com", "http://example.com", "http://www.example.com", "https://example.com", "https://www.example.com":
+		io.WriteString(w, "User-agent: *\nDisallow: /private\n\nUser-agent: GPTBot\nDisallow: /\n\nUser-agent: Googlebot\nAllow: /private/x\n")
+	case "http://www.a.example.com":
+		io.WriteString(w, "User-agent: *\nDisallow: /\n")
+	}
+}
+
+func TestCheckAsksMoreThanWasTyped(t *testing.T) {
+	sites := bothSites(t, wideSite)
+	for _, c := range []struct {
+		name, args string
+		status     int
+		want       []string // lines in this order, others between
+	}{
+		{"hosts", "--hosts a.example.com/private", 2, []string{
+			"refused  http://a.example.com/private", "  because    line 2: Disallow: /private", "  via        https://a.example.com/robots.txt",
+			"refused  http://www.a.example.com/private", "  because    line 2: Disallow: /",
+			"refused  https://a.example.com/private", "  because    line 2: Disallow: /private",
+			"refused  https://www.a.example.com/private", "  because    robots.txt is unreachable: tls: failed to verify certificate: x509: certificate is valid for example.com, *.example.com, not www.a.example.com"}},
+		{"hosts that are alike", "--hosts http://WWW.example.com/", 0, []string{
+			"allowed  http://example.com/", "allowed  http://www.example.com/", "allowed  https://example.com/",
+			"allowed  https://www.example.com/"}},
+		{"crawlers", "--crawlers http://example.com/private/x", 1, []string{
+			"http://example.com/private/x", "  search  Googlebot          allowed  line 8: Allow: /private/x",
+			"  search  Googlebot-Image    allowed  line 8: Allow: /private/x", "  search  Bingbot            refused  line 2: Disallow: /private",
+			"  search  Applebot           allowed  line 8: Allow: /private/x", "  ai      GPTBot             refused  line 5: Disallow: /",
+			"          *                  refused  line 2: Disallow: /private",
+			"http://example.com/", "  search  Bingbot            allowed  no rule matches", "  ai      GPTBot             refused  line 5: Disallow: /"}},
+		{"crawlers of the whole site", "--crawlers http://example.com --explain", 1, []string{
+			"http://example.com", "  ai      GPTBot             refused  line 5: Disallow: /", "  >      5  Disallow: /"}},
+		{"crawlers at all hosts", "--crawlers --hosts example.com/private/x", 1, []string{
+			"http://example.com/private/x", "http://www.example.com/private/x", "https://example.com/private/x",
+			"https://www.example.com/private/x", "  ai      GPTBot             refused  line 5: Disallow: /"}},
+		{"an engine whose rules are another's", "--crawlers -A Googlebot/2.1 http://example.com/private", 1, []string{
+			"          *                  refused  line 2: Disallow: /private"}},
+		{"a port", "--hosts http://a.example.com:8080/", 64, nil},
+		{"an address", "--hosts http://127.0.0.1/", 64, nil},
+		{"no www", "--hosts localhost", 64, nil},
+		{"one crawler", "--crawlers --agent GPTBot a.example.com", 64, nil},
+		{"one dialect", "--crawlers --as google a.example.com", 64, nil},
+		{"a cache", "--hosts --cache redis://x a.example.com", 64, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out strings.Builder
+			args := append([]string{"check"}, append(strings.Fields(c.args), sites...)...)
+			status := run(t.Context(), args, shell.Streams{Out: &out, Err: t.Output()})
+			rest, ok := "\n"+out.String(), true
+			for _, line := range c.want {
+				if _, rest, ok = strings.Cut(rest, "\n"+line+"\n"); !ok {
+					t.Errorf("it lacks %q, in this order", line)
+				}
+				rest = "\n" + rest
+			}
+			if status != c.status {
+				t.Errorf("status %d, want %d", status, c.status)
+			}
+			if t.Failed() {
+				t.Logf("%s", &out)
+			}
+		})
+	}
+}
+
+// The file that all have is told by its digest; where there is none, there is no digest.
+func TestCheckComparesFiles(t *testing.T) {
+	sites := bothSites(t, wideSite)
+	for host, want := range map[string]string{"a.example.com": "A B A -", "example.com": "A A A A", "www.example.com/x": "A A A A"} {
+		text := stdoutOf(t, "", append([]string{"check", "--hosts", "--json", host}, sites...)...)
+		checkSchema(t, "decision", 4, text)
+		letters, got := map[string]string{"": "-"}, []string{}
+		for line := range strings.Lines(string(text)) {
+			_, after, _ := strings.Cut(line, `"sha256":"`)
+			sum, _, _ := strings.Cut(after, `"`)
+			if letters[sum] == "" {
+				letters[sum] = string(rune('A' + len(letters) - 1))
+			}
+			got = append(got, letters[sum])
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%s: %s, want %s", host, got, want)
+		}
+	}
+}
+
+// In JSON each answer is a decision, with what its crawler is for.
+func TestCheckSaysWhatCrawlersAreFor(t *testing.T) {
+	sites := bothSites(t, wideSite)
+	text := stdoutOf(t, "", append([]string{"check", "--crawlers", "--json", "http://example.com/private/x"}, sites...)...)
+	checkSchema(t, "decision", 36, text)
+	for purpose, want := range map[string]int{`"purpose":"search"`: 16, `"purpose":"ai"`: 18} {
+		if got := strings.Count(string(text), purpose); got != want {
+			t.Errorf("%s %d times, want %d", purpose, got, want)
+		}
+	}
+}
