@@ -53,8 +53,9 @@ const lastTime = 10 * time.Second
 // exitHelp is what the statuses of package shell mean, in --help and in README.md. A test compares the two.
 const exitHelp = `Exit status, the highest that applies:
     0  it worked, and nothing of the following is the case
-    1  check, match: a URL is refused; lint: a finding is as severe as
-       --fail-on; page: there is a finding; usage: a use is disallowed;
+    1  check, match: a URL is refused; diff: a verdict changes;
+       lint: a finding is as severe as --fail-on; page: there is a finding;
+       usage: a use is disallowed;
        sign check: the site refuses the request, or the directory has a fault;
        filter: a line is refused, with --fail-on refused
     2  something could not be found out, read or written: robots.txt is
@@ -138,7 +139,7 @@ func subcommands(a *shell.App, root *cobra.Command, args []string) {
 		make        func(*shell.App) *cobra.Command
 		json, color bool
 	}{
-		{"check", checkCommand, true, true}, {"fetch", fetchCommand, true, false}, {"filter", filterCommand, true, false},
+		{"check", checkCommand, true, true}, {"diff", diffCommand, true, false}, {"fetch", fetchCommand, true, false}, {"filter", filterCommand, true, false},
 		{"lint", lintCommand, true, true}, {"match", matchCommand, true, true}, {"page", pageCommand, true, false},
 		{"proxy", proxyCommand, false, false}, {"schema", schemaCommand, false, false}, {"serve", serveCommand, false, false},
 		{"sign", signCommand, false, false}, {"sitemap", sitemapCommand, false, false}, {"usage", usageCommand, true, false}, {"version", versionCommand, true, false},

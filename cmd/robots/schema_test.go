@@ -98,6 +98,7 @@ func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 		{"decision", []string{"check", "--json", "--connect-to=::127.0.0.1:1", "--timeout=1s", urls[0]}, "", 1},
 		{"decision", []string{"check", "--json", "--crawlers", to, urls[6]}, "", 36},
 		{"decision", []string{"check", "--json", "--hosts", to, urls[6]}, "", 4},
+		{"change", []string{"diff", "--json", to, "http://rules.example", file}, "", 18},
 		{"decision", []string{"filter", "--json", "--refused=" + refused, to}, list, 1},
 		{"decision", []string{"match", "--json", "--robots=" + file}, "/x\n/y\n//z\nfoo bar\n", 4},
 		{"decision", []string{"match", "--jsonl"}, records, 4},
