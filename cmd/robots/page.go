@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -180,18 +179,6 @@ func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error
 	return s, err
 }
 
-// engines are those whose effect page shows, by the tokens that they answer to, the narrowest
-// first.
-var engines = []struct {
-	dialect policy.Dialect
-	tokens  []string
-}{
-	{policy.RFC9309, nil}, // the crawler of --agent
-	{policy.Google, []string{"googlebot"}},
-	{policy.Yandex, []string{"yandexbot", "yandex"}},
-	{policy.Bing, []string{"bingbot", "msnbot"}},
-}
-
 // head is how page and usage begin an object of --json. As everywhere, a field is null where it does not
 // apply, and never left out. The caller appends its own fields.
 func (p *pager) head(s *seen) answer.Object {
@@ -216,10 +203,14 @@ func pageStatement(s page.Statement) answer.Object {
 	}
 }
 
-// pageEffect is what all statements come to for one engine, or for the crawler of --agent.
+// pageEffect is what all statements come to for one engine, or for the crawler of --agent, and whether it may list the page.
 type pageEffect struct {
-	Engine string `json:"engine"`
-	Effect string `json:"effect"`
+	Engine  string  `json:"engine"`
+	Effect  string  `json:"effect"`
+	Allowed bool    `json:"allowed"` // by robots.txt
+	Line    *int    `json:"line"`
+	NoIndex *string `json:"noindex"`
+	Verdict string  `json:"verdict"`
 }
 
 // pageFinding is something that is wrong with them, by the ID of a rule of package lint.
@@ -259,6 +250,9 @@ func (p *pager) showPage(out *shell.Output, s *seen) {
 	for _, e := range effects {
 		fmt.Fprintf(out, "  %-10s %s\n", e.Engine, e.Effect)
 	}
+	for _, e := range effects {
+		fmt.Fprintf(out, "  %-10s %s\n", "listed", e.Verdict)
+	}
 	for _, f := range findings {
 		fmt.Fprintf(out, "  %-10s %s\n", f.ID, f.Message)
 	}
@@ -274,31 +268,21 @@ func (p *pager) judge(s *seen) (effects []pageEffect, findings []pageFinding) {
 	}
 	var hidden []string // crawlers that may not see the noindex that is for them
 	conflict := false
-	for _, e := range engines {
-		tokens, name, robots := e.tokens, answer.DialectName(e.dialect), s.policy
-		if tokens == nil {
-			tokens, name = []string{p.Agent}, p.Agent
-		} else {
-			robots = s.robots.In(e.dialect).Policy
+	for i, l := range p.Listings(s.robots, s.url, s.rules) {
+		name := answer.DialectName(l.Dialect)
+		if i == 0 {
+			name = p.Agent
 		}
-		effect := s.rules.For(e.dialect, tokens...)
-		effects = append(effects, pageEffect{name, effect.String()})
-		if e.dialect == policy.Yandex { // it alone lets positive words win, over what is for it
-			strict := s.rules.For(policy.RFC9309, tokens...)
-			conflict = strict.NoIndex != effect.NoIndex || strict.NoFollow != effect.NoFollow ||
-				strict.NoArchive != effect.NoArchive
+		effects = append(effects, pageEffect{name, l.Effect.String(), l.Fetch.Allowed, answer.OrNull(l.Fetch.Line),
+			answer.OrNull(l.NoIndex), l.String()})
+		if l.Dialect == policy.Yandex { // it alone lets positive words win, over what is for it
+			strict := s.rules.For(policy.RFC9309, l.Tokens...)
+			conflict = strict.NoIndex != l.Effect.NoIndex || strict.NoFollow != l.Effect.NoFollow ||
+				strict.NoArchive != l.Effect.NoArchive
 		}
-		token := tokens[0] // unless another has a group of its own
-		if e.tokens == nil {
-			token = p.Obeys(robots)
-		}
-		if i := slices.IndexFunc(tokens, func(t string) bool { g := robots.Group(t).Token(); return g != "" && g != "*" }); i > 0 {
-			token = tokens[i]
-		}
-		d, err := client.DecideWith(robots, token, s.url)
-		if err == nil && !d.Allowed && !effect.MayIndex(time.Now()) {
-			if d.Rule.Line > 0 {
-				name += fmt.Sprintf(": line %d", d.Rule.Line)
+		if !l.Fetch.Allowed && l.NoIndex != "" {
+			if l.Fetch.Line > 0 {
+				name += fmt.Sprintf(": line %d", l.Fetch.Line)
 			}
 			hidden = append(hidden, name)
 		}
@@ -340,9 +324,10 @@ type preference struct {
 // asEngine returns the page rules as the engine reads them whose crawler the agent is, if any:
 // some rules are about use at one engine only.
 func asEngine(rules page.Rules, agent string) []usage.Statement {
-	for _, e := range engines {
-		if slices.ContainsFunc(e.tokens, func(token string) bool { return strings.EqualFold(token, agent) }) {
-			return usage.ParseRules(rules, e.dialect, e.tokens...)
+	for _, tokens := range answer.Engines {
+		if slices.ContainsFunc(tokens, func(token string) bool { return strings.EqualFold(token, agent) }) {
+			c, _ := answer.KnownCrawler(agent)
+			return usage.ParseRules(rules, c.Dialect, tokens...)
 		}
 	}
 	return nil

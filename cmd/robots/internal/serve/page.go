@@ -13,6 +13,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy/lint"
+	rules "github.com/robotsgate/robotsgate/policy/page"
 )
 
 // The page for people: this file has its handlers, form.go the question, readings.go puts it to each
@@ -62,7 +63,11 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 		return release, err
 	}
 	if f.Parts && !f.Edit { // before the file is worked on: this waits for the site, too
-		parts, err := v.partsOf(ctx, u)
+		parts, err := v.partsOf(ctx, u, func(at *url.URL, said rules.Rules) {
+			if from, err := fetch.OriginOf(at); err == nil && from == o {
+				a.Listings = a.asker.Listings(res, at, said)
+			}
+		})
 		a.lines = append(a.lines, parts[:min(len(parts), maxPageURLs-len(a.lines))]...)
 		if err != nil {
 			a.Unshown = answer.Visible(err.Error())

@@ -16,7 +16,9 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
+	rules "github.com/robotsgate/robotsgate/policy/page"
 )
 
 // The bounds of a page that is read for what it shows. The tokenizer holds an element whole, and one element may be all
@@ -28,8 +30,8 @@ const (
 
 // partsOf are the URLs of the images, scripts and styles of a page, maxPageURLs at most, each once. The page
 // is read as the service itself may. The error says why there are no more. A reading takes the place of a
-// stream, which bounds how many there are.
-func (v *Service) partsOf(ctx context.Context, page *url.URL) (parts []string, err error) {
+// stream, which bounds how many there are. said is called with what the page, behind redirects, says to crawlers.
+func (v *Service) partsOf(ctx context.Context, page *url.URL, said func(*url.URL, rules.Rules)) (parts []string, err error) {
 	if !v.streams.Take() {
 		return nil, web.Busy()
 	}
@@ -45,7 +47,13 @@ func (v *Service) partsOf(ctx context.Context, page *url.URL) (parts []string, e
 	}
 	defer res.Body.Close()
 	base := res.Request.URL // behind redirects, each of which the gate has let pass
-	z := html.NewTokenizer(io.LimitReader(res.Body, maxParts))
+	read, body := client.PageRules(res), io.LimitReader(res.Body, maxParts)
+	defer func() {
+		if io.Copy(io.Discard, body); res.StatusCode/100 == 2 { // else it is no page
+			said(res.Request.URL, read.Rules())
+		}
+	}()
+	z := html.NewTokenizer(body)
 	z.SetMaxBuf(maxPartsHold)
 	for len(parts) < maxPageURLs {
 		switch z.Next() {

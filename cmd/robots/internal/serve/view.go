@@ -95,7 +95,8 @@ type pageAnswer struct {
 	Mistakes []pageMistake
 	Remarks  []pageMistake
 	Fixable  bool
-	Unlinted bool      // mistakes were not sought
+	Unlinted bool // mistakes were not sought
+	Listings []answer.Listing
 	Unshown  string    // why not all was asked for that the page shows
 	File     *pageFile // nil: there is none
 }

@@ -33,7 +33,9 @@ async function ask(by) {
 
 // show puts the answer of another document onto this page.
 function show(page, question, by) {
+	const had = answer.contains(document.activeElement) && document.activeElement;
 	answer.replaceChildren(...document.adoptNode(page.getElementById('answer')).childNodes);
+	if (had) refocus(had);
 	document.title = page.title;
 	say(page.getElementById('status').textContent);
 	copyable();
@@ -44,6 +46,15 @@ function show(page, question, by) {
 		if (shown !== location.search || location.hash) history.pushState(null, '', '/' + shown);
 	}
 	if (by && answer.getBoundingClientRect().top > innerHeight * .3) answer.scrollIntoView();
+}
+
+// refocus puts the focus where it was: onto what is the same in the new answer, or else onto its beginning.
+function refocus(had) {
+	const same = e => ['id', 'name', 'value', 'href', 'textContent'].every(of => e[of] === had[of]);
+	const now = [...answer.getElementsByTagName(had.tagName)].find(same) ?? document.getElementById('said');
+	const folded = now?.closest('details');
+	if (folded && had.closest('details')?.open) folded.open = true;
+	now?.focus({preventScroll: true});
 }
 
 // fail says why there is no answer.
