@@ -55,6 +55,9 @@ It listens on a loopback address, and connects to public networks only, unless t
 otherwise. With --token-file, the token is the password of the proxy:
 http_proxy=http://robots:TOKEN@HOST:3128.
 
+With --advise it refuses nothing of that: forbidden requests are sent. The answer has the
+reason in the field Robotsgate-Advice, and so does the log.
+
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
 // proxyCommand makes the subcommand, with "robots proxy ca" below it.
@@ -93,6 +96,7 @@ func (p *proxying) command() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&p.obeys.Each, "agent-from-client", false, "decide for the product token in each client's User-Agent field")
 	f.BoolVar(&p.obeys.Paced, "pace", false, "keep the delay between requests that each site asks for, else one second")
+	f.BoolVar(&p.obeys.Advise, "advise", false, "send what robots.txt forbids, too, and only say so: a field, the log, a metric")
 	f.StringVar(&p.ca, "ca", "", "look into https with certificates of the CA in this `FILE`")
 	f.StringVar(&p.caKey, "ca-key", "", "the `FILE` with the key of the CA")
 	p.refuse = denialNames[0]
@@ -142,6 +146,9 @@ func (p *proxying) run(ctx context.Context) error {
 		}
 	}
 	warnIfShared(log, "--ca-key", p.caKey)
+	if p.obeys.Advise {
+		log.Warn("--advise: what robots.txt forbids is sent")
+	}
 	g, err := p.openGate(log)
 	if err != nil {
 		return err

@@ -23,8 +23,9 @@ import (
 // Obeying is how a proxy obeys robots.txt, as its flags say.
 type Obeying struct {
 	answer.Asker
-	Each  bool // the product token in each client's User-Agent field is decided for
-	Paced bool // the delay that each site asks for is kept
+	Each   bool // the product token in each client's User-Agent field is decided for
+	Paced  bool // the delay that each site asks for is kept
+	Advise bool // what is refused passes
 }
 
 // Obey has s send its requests through g, which answers questions. own is where s listens. g must have its
@@ -52,7 +53,10 @@ func (s *Server) Obey(g *site.Gate, o Obeying, own netip.AddrPort) {
 		old.TLSClientConfig.NextProtos = nil // those of base
 	}
 	g.Base = sender{base, old}
-	s.Gate = &judge{Obeying: o, gate: g}
+	j := &judge{Obeying: o, gate: g}
+	if s.Gate = j; o.Advise {
+		s.Gate = newAdviser(j, s)
+	}
 	s.Explain = func(err error) Refusal { return explain(err, g.Agreed) }
 }
 

@@ -39,9 +39,12 @@ type Refusal struct {
 // Passed is counted where the site answered. Refusals count by their kind.
 const Passed = "passed"
 
+// Advised is counted besides Passed where the gate would have refused.
+const Advised = "advised"
+
 // Kinds are all that Count is told of. A new kind of problem needs an entry here and in README.md, or it
 // appears in the metrics only once it has happened.
-var Kinds = []string{Passed, "rule", "unreachable", "tunnel", "target", "token", "busy", "unavailable", "failure"}
+var Kinds = []string{Passed, Advised, "rule", "unreachable", "tunnel", "target", "token", "busy", "unavailable", "failure"}
 
 // kind is the word that ends the type of the problem.
 func (f Refusal) kind() string {
