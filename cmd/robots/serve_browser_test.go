@@ -229,6 +229,13 @@ func pageSite(w http.ResponseWriter, r *http.Request) {
 		w.Write([]byte(hostileFile))
 	case "big.example":
 		w.Write([]byte(bigFile()))
+	case "listed.example":
+		if r.URL.Path != "/robots.txt" {
+			w.Header().Set("Content-Type", "text/html")
+			w.Write([]byte(`<meta name="googlebot" content="noindex"><img src="/cart/a.png">`))
+			return
+		}
+		w.Write([]byte("User-agent: Bingbot\nDisallow: /essay\n\nUser-agent: *\nDisallow: /cart/\n"))
 	default:
 		w.Write([]byte(shopFile))
 	}
@@ -237,6 +244,8 @@ func pageSite(w http.ResponseWriter, r *http.Request) {
 const manyURLs = "?site=http://moved.example/private/x&agent=ExampleBot&urls=/search/about%0A" +
 	"/private/press/2024%0A/tmp/x%0A" +
 	"http://other.example/a%0A//"
+
+const listedURL = "?site=http://listed.example/essay&agent=ExampleBot&parts=1"
 
 func TestPageInChromium(t *testing.T) {
 	tier.Nightly(t)
@@ -248,6 +257,7 @@ func TestPageInChromium(t *testing.T) {
 		"keyboard":      pageByKeyboard,
 		"typing":        pageFollowsTyping,
 		"asking":        pageAsksWithoutReload,
+		"focus":         pageKeepsTheFocus,
 		"no script":     pageWithoutScript,
 		"hostile":       pageQuotesHostileFiles,
 		"10,000 lines":  pageShows10000Lines,
@@ -289,7 +299,7 @@ const contrast = `(() => {
 
 func pageLooks(t *testing.T, browser context.Context, at string) {
 	for name, question := range map[string]string{
-		"empty": "", "pasting": "?source=text", "many": manyURLs,
+		"empty": "", "pasting": "?source=text", "many": manyURLs, "listed": listedURL,
 		"one":  "?site=http://shop.example/private/x&agent=ExampleBot",
 		"down": "?site=http://down.example/x", "none": "?site=http://none.example", "wrong": "?site=mailto:x",
 		"hostile": "?site=http://hostile.example/private%0A",
@@ -327,7 +337,7 @@ func pagePassesAxe(t *testing.T, browser context.Context, at string) {
 		t.Skip("ROBOTSGATE_AXE names no axe.min.js:", err)
 	}
 	for _, question := range []string{"", "?source=text", manyURLs, "?site=http://shop.example/private/x", "?site=mailto:x",
-		"?site=http://down.example", "?source=text&robots=Disalow:/x"} {
+		"?site=http://down.example", "?source=text&robots=Disalow:/x", listedURL} {
 		p := newTab(t, browser, 360)
 		p.run(chromedp.Navigate(at + question))
 		eval[any](p, string(axe)+";0")
@@ -475,6 +485,26 @@ func pageAsksWithoutReload(t *testing.T, browser context.Context, at string) {
 		document.getElementById('said').textContent === 'Not answered'`)
 	p.run(chromedp.NavigateBack())
 	p.await(`document.getElementById('site')?.value === 'http://none.example' && document.title.startsWith('Allowed')`)
+}
+
+// What has the focus in an answer has it in the next one. What is not there any more hands it to the beginning of that.
+func pageKeepsTheFocus(t *testing.T, browser context.Context, at string) {
+	p := newTab(t, browser, 800)
+	p.run(chromedp.Navigate(at + "?site=http://listed.example/essay&agent=GPTBot"))
+	for _, press := range []struct{ button, then string }{
+		{"button[value=YandexBot]", "button[value=YandexBot]"}, {"button[value=Bingbot]", "button[value=Bingbot]"}, {"button[name=parts]", "#said"},
+	} {
+		eval[any](p, fmt.Sprintf(`document.querySelector('#said').dataset.old = 1,
+			document.querySelector(%q).focus()`, press.button))
+		p.run(chromedp.KeyEvent(kb.Enter))
+		p.await(`!document.querySelector('#said').dataset.old && !document.querySelector('#answer').hasAttribute('aria-busy')`)
+		if !eval[bool](p, fmt.Sprintf(`document.activeElement.matches(%q)`, press.then)) {
+			t.Errorf("behind %s the focus is at %s", press.button, eval[string](p, `document.activeElement.outerHTML.slice(0, 80)`))
+		}
+	}
+	if !eval[bool](p, `!!document.querySelector('section[aria-labelledby=listed] li')`) {
+		t.Error("it does not say whether the page may be listed")
+	}
 }
 
 func pageWithoutScript(t *testing.T, browser context.Context, at string) {
