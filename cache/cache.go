@@ -113,9 +113,9 @@ var ErrClosed = errors.New("cache: Get after Close")
 // An origin that has failed is asked again then, unless a copy still holds for longer. If that time has passed, the
 // result is for this call only.
 //
-// It waits no longer than ctx. The error is ctx.Err(), ErrClosed, that of Load, or ErrMiss (without a Load). After an error of Load the last copy
-// is returned without one, if it would serve in an outage; Load is called again five seconds later. What goes wrong
-// with the origin is a Result with Err set.
+// It waits no longer than ctx. The error is ctx.Err(), ErrClosed, that of Load, or ErrMiss (without a Load). After an error
+// of Load the last copy is returned without one, if it would serve in an outage; Load is called again five seconds later.
+// What goes wrong with the origin is a Result with Err set.
 //
 // With LastGood, if the last copy would serve in an outage, Get waits 3 seconds at most for a newer one, even if the
 // copy says must-revalidate. The Load goes on, and until it is done all callers get the copy at once.
@@ -136,12 +136,16 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (r *fetch.
 		return r, until, nil
 	}
 	r, until, flying := c.look(k, e, src)
+	missed := r == nil && src.Load == nil && c.ctx.Err() == nil
+	if missed && e != nil {
+		r = c.terms.newest(e.state, time.Now())
+	}
 	c.mu.Unlock()
 	switch {
+	case missed:
+		return r, until, ErrMiss
 	case r != nil:
 		return r, until, nil
-	case src.Load == nil && c.ctx.Err() == nil:
-		return nil, time.Time{}, ErrMiss
 	case flying == nil:
 		return nil, time.Time{}, ErrClosed
 	}

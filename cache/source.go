@@ -22,7 +22,7 @@ type Source struct {
 	// to validate, or nil. It runs with a context of its own, which ends after two minutes, and with Close. An error
 	// means that the site was not asked: those who wait get it, and nothing is kept.
 	//
-	// If nil, Get looks in memory alone, and returns an error that wraps ErrMiss if nothing there holds.
+	// If nil, Get looks in memory alone. If nothing there holds, it returns ErrMiss, with the newest result that did or nil.
 	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 }
 

@@ -181,7 +181,7 @@ func (t *Transport) open(u *url.URL) (*gate, error) {
 }
 
 // RoundTrip sends req if robots.txt allows it. Otherwise it closes req.Body and returns a *DisallowedError or a
-// *UseError; see [ErrNotSent] for other errors. A path and query of 16 KiB or more cannot be decided on, nor can a path
+// *UseError; see [ErrNotSent] for other errors. A path and query of more than 16 KiB cannot be decided on, nor can a path
 // with a dot segment (resolve it first), nor a CONNECT. With a Pacer it waits for its turn.
 //
 // It never modifies req. It sends a copy if it has to set the User-Agent or the canonical host, or to sign; else

@@ -104,7 +104,9 @@ func (g *gate) tell(ctx context.Context, req *http.Request, r *ruling, err error
 		return
 	}
 	d := DecidedInfo{URL: req.URL, Target: r.target, Err: err, Took: took}
-	r.answer(&d.Answer)
+	if d.Token = r.token; err == nil {
+		r.answer(&d.Answer)
+	}
 	g.trace.Decided(ctx, d)
 }
 
@@ -150,6 +152,9 @@ func (g *gate) read(ctx context.Context, r *ruling) (err error) {
 	patience, from := ctx, &g.source
 	switch r.waitFor {
 	case notAtAll:
+		if g.readSince(r, g.keeper.Since(r.origin)) {
+			return nil
+		}
 		patience = ended
 	case inMemory:
 		from = &g.memory
@@ -163,7 +168,10 @@ func (g *gate) read(ctx context.Context, r *ruling) (err error) {
 		late, ok := errors.AsType[*LateError](err)
 		switch {
 		case r.waitFor == notAtAll && errors.Is(err, context.Canceled):
-			return cmp.Or(g.told(ctx, r.origin), error(g.soon(r.origin)))
+			if err = g.told(ctx, r.origin); err == nil {
+				err = lateAt(r.origin, g.keeper.Later(r.origin))
+			}
+			return err
 		case r.waitFor != untilRead || !ok:
 			return g.unknown(patience, r.origin, err)
 		}
@@ -173,8 +181,18 @@ func (g *gate) read(ctx context.Context, r *ruling) (err error) {
 	}
 }
 
-// comeBack waits until a robots.txt can be asked for again whose turn did not come in time. Of many that redirect to one
-// site each was told of another time, so they do not come back at once.
+// readSince takes what was read since a time, if that is not zero, also if it holds no longer: a site whose robots.txt
+// expires sooner than a turn comes would never give a Try one.
+func (g *gate) readSince(r *ruling, since time.Time) bool {
+	res, until, err := g.cache.Get(ended, r.origin, &g.memory)
+	if since.IsZero() || res == nil || err == nil || !res.Time.After(since) {
+		return false
+	}
+	r.result, r.until, r.policy = res, until, res.Policy
+	return true
+}
+
+// comeBack waits until a robots.txt can be asked for again whose turn did not come in time.
 func comeBack(ctx context.Context, late *LateError) error {
 	if deadline, ok := ctx.Deadline(); ok && late.At.After(deadline) {
 		return late

@@ -30,8 +30,9 @@ import (
 //   - requests start in the order in which they came, but robots.txt, which decides about the others, goes first.
 //
 // The turn comes before the decision counts: a request that waited for more than a second is decided on once more, by
-// what the Cache then holds. If that has expired, robots.txt is read first, unless the request has seen a copy that is
-// younger than a minute: at a site whose file lapses sooner than its delay nothing else would ever be sent.
+// what the Cache then holds. If that has expired, robots.txt is read first, unless the newest copy is younger than a minute,
+// or was read since the request came to stand first and no pause has come since: at a site whose file lapses sooner than
+// its delay nothing else would ever be sent.
 //
 // Reading robots.txt keeps the distance like any other request, so the first page of a site waits for one delay as well.
 // So do its redirects, at the sites that they lead to, and its retries. It waits for no open body, but for up to five
@@ -40,8 +41,8 @@ import (
 //
 // # Waiting and time-outs
 //
-// RoundTrip waits inside http.Client.Timeout, or any deadline of the request. A turn that cannot come in time is refused
-// at once, with a [*LateError]; a loop must wait until its At. A crawler takes the turn first: the time-out then covers
+// RoundTrip waits inside http.Client.Timeout, or any deadline of the request. A turn that, as far as is known, cannot come in
+// time is refused at once, with a [*LateError]; a loop must wait until its At. A crawler takes the turn first: the time-out then covers
 // the site alone.
 //
 //	turn, err := transport.Turn(ctx, u) // reads robots.txt, decides, waits

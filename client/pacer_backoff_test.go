@@ -62,18 +62,24 @@ func TestPacerHonoursRetryAfter(t *testing.T) {
 
 // A request that its caller gave up says nothing about the site.
 func TestPacerDoesNotBlameTheSiteForAnImpatientCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pacer := &client.Pacer{}
-		c := paced(pacer, pagesOf(func(req *http.Request) (*http.Response, error) {
-			<-req.Context().Done()
-			return nil, req.Context().Err()
-		}))
-		c.Timeout = 5 * time.Second
-		c.Get("http://a.example/")
-		if got := pacer.Next(parse("http://a.example/")); got != time.Second {
-			t.Errorf("next in %v, want the delay, 1s", got)
-		}
-	})
+	for name, ends := range map[string]func(*http.Request) <-chan struct{}{
+		"its context": func(r *http.Request) <-chan struct{} { return r.Context().Done() },
+		//lint:ignore SA1019 http.Client closes it at its Timeout
+		"Cancel": func(r *http.Request) <-chan struct{} { return r.Cancel },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			pacer := &client.Pacer{}
+			c := paced(pacer, pagesOf(func(req *http.Request) (*http.Response, error) {
+				<-ends(req)
+				return nil, errFailing
+			}))
+			c.Timeout = 5 * time.Second
+			c.Get("http://a.example/")
+			if got := pacer.Next(parse("http://a.example/")); got != time.Second {
+				t.Errorf("%s: next in %v, want the delay, 1s", name, got)
+			}
+		})
+	}
 }
 
 // robotsAnswers is a Base with one robots.txt answer for all and empty pages. It logs

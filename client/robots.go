@@ -42,14 +42,6 @@ func (l robotsLine) notAsked(ctx context.Context, o fetch.Origin, err error) err
 	return lateAt(o, l.gate.keeper.Next(o))
 }
 
-// soon returns when to ask about o again whose robots.txt is being read: that takes the next start, and a page the one
-// after.
-func (g *gate) soon(o fetch.Origin) *LateError {
-	late := lateAt(o, g.keeper.Next(o))
-	late.At = late.At.Add(max(late.Delay, leastPause))
-	return late
-}
-
 // told returns why robots.txt was not asked for of late, if no Try has been told: without waiting it would not hear of it.
 func (g *gate) told(ctx context.Context, o fetch.Origin) error {
 	err := g.lately.take(o)

@@ -33,7 +33,7 @@ type turnKey struct{}
 // with it, through a Transport with the same Pacer and whatever its path, is sent on the turn: it is decided on as always,
 // and keeps the distance once more if another request has started or ended since, or the site asked for a pause. The
 // place then ends with the body of the answer, and End does nothing. Later requests, such as the hops of redirects, wait
-// in line.
+// in line. A Turn in a context hides one that is there already.
 func (t *Turn) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, turnKey{}, t)
 }
@@ -173,11 +173,17 @@ func (g *gate) recheck(ctx context.Context, req *http.Request, r *ruling, first 
 	now.waitFor = inMemory
 	err := g.decide(ctx, req, &now)
 	if errors.Is(err, cache.ErrMiss) {
-		if seen != nil && (start.Sub(seen.Time) < freshTime || seen.Time.After(first)) {
+		last := now.result // the newest that memory has, which holds no longer
+		switch newer := last != nil && (seen == nil || last.Time.After(seen.Time)); {
+		case newer && start.Sub(last.Time) < freshTime:
+			now.policy, err = last.Policy, nil
+			g.rule(&now)
+		case !newer && seen != nil && (start.Sub(seen.Time) < freshTime || seen.Time.After(first)):
 			return nil
+		default:
+			now.waitFor = r.waitFor
+			err = g.decide(ctx, req, &now)
 		}
-		now.waitFor = untilRead
-		err = g.decide(ctx, req, &now)
 	}
 	switch {
 	case ctx.Err() != nil:

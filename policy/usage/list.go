@@ -113,6 +113,7 @@ func (l *list) signal(s Statement) {
 	if !l.fits(ContentSignal, len(s.Text), s) {
 		return
 	}
+	l.said = slices.Grow(l.said, 1+strings.Count(s.Text, ","))
 	for member := range strings.SplitSeq(s.Text, ",") {
 		key, value, ok := strings.Cut(member, "=")
 		if !ok && isNo(afterColon(member)) {

@@ -31,10 +31,11 @@ type line struct {
 	waiting list.List // of *waiter: robots.txt, then a place that is held, then the others, each as they came
 	tried   *waiter   // the place in line that a Try has left, or nil
 
-	asking   bool      // somebody asks Turns
-	fault    error     // why the latest question failed; nil: it did not
-	faulty   time.Time // when
-	reserved reservation
+	asking    bool          // somebody asks Turns
+	roundTrip time.Duration // of the latest question
+	fault     error         // why the latest question failed; nil: it did not
+	faulty    time.Time     // when
+	reserved  reservation
 }
 
 // waiter is who waits in a line.
@@ -43,7 +44,7 @@ type waiter struct {
 	try     bool
 	elem    *list.Element // of line.waiting
 	decided time.Time     // when it was last decided on
-	since   time.Time     // when it came to stand first; zero: not yet
+	since   time.Time     // when it came to stand first, or the first Try of its place came; zero: what was read may be too old
 	due     time.Time     // when its time first came, and it waited for a header; zero: not yet
 	least   time.Time     // the turn comes no sooner, says Turns
 	told    time.Time     // At of the Try that left this place
@@ -62,7 +63,9 @@ func (k *Keeper) take(ctx context.Context, a Ask, try bool) (*Place, error) {
 	if a.Held != nil && a.Held.ended {
 		a.Held = nil
 	}
-	if a.Held.isFresh(now) {
+	if a.Held.isFresh(now) && l.tooSlow(new(waiter), now) == nil {
+		a.Held.began, l.last = now, now
+		a.Held.hush()
 		return a.Held, nil
 	}
 	w := l.enter(a, try, now)
@@ -187,9 +190,11 @@ func (l *line) enter(a Ask, try bool, now time.Time) *waiter {
 	l.lapse(now)
 	w := &waiter{Ask: a, try: try, decided: now}
 	if left := l.tried; try && left != nil {
-		w.elem, l.tried = left.elem, nil
+		w.elem, w.since, l.tried = left.elem, left.since, nil
 		w.elem.Value = w
 		return w
+	} else if try {
+		w.since = now
 	}
 	for e := l.waiting.Front(); e != nil && w.rank() > 0; e = e.Next() {
 		if e.Value.(*waiter).rank() < w.rank() {

@@ -94,6 +94,34 @@ func (k *Keeper) Next(o fetch.Origin) *Late {
 	return l.late(w, l.earliest(w, now), l.waiting.Len(), now)
 }
 
+// Later is Next for a Try whose robots.txt is being read: that takes the next start, and a page the one after. It takes a
+// place in line as a Try does.
+func (k *Keeper) Later(o fetch.Origin) *Late {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	l := k.line(o, now)
+	w := l.enter(Ask{Origin: o}, true, now)
+	late := l.late(w, l.earliest(w, now), l.ahead(w), now)
+	late.At = late.At.Add(max(late.Delay, tryAgain))
+	l.leftBy(w, late)
+	l.leave(w)
+	return late
+}
+
+// Since is when the first Try came that took the place in line that is kept for one; zero: there is none, or a pause has
+// come since.
+func (k *Keeper) Since(o fetch.Origin) (first time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l := k.known(o); l != nil {
+		if l.lapse(time.Now()); l.tried != nil {
+			first = l.tried.since
+		}
+	}
+	return first
+}
+
 // DelayOf returns the delay that is kept at o now, and the one that robots.txt asks for; zero: none.
 func (k *Keeper) DelayOf(o fetch.Origin) (delay, asked time.Duration) {
 	k.mu.Lock()

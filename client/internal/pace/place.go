@@ -54,6 +54,9 @@ func (p *Place) Answered(status int, retryAfter time.Duration) {
 		if pause := l.judge(p, failed, min(retryAfter, Day), now); pause > 0 {
 			l.resume = later(l.resume, now.Add(pause))
 			l.k.tell(l.key, pause)
+			if !p.robots {
+				l.age()
+			}
 		}
 	}
 	l.wakeFirst()
@@ -87,6 +90,15 @@ func (l *line) judge(p *Place, failed bool, retryAfter time.Duration, now time.T
 	// back together.
 	d := l.pause(now)
 	return d*4/5 + rand.N(d*2/5)
+}
+
+// age has those who stand first decide anew after a pause: what was read since they came may be too old by then.
+func (l *line) age() {
+	for _, w := range []*waiter{l.first(), l.tried} {
+		if w != nil {
+			w.since = time.Time{}
+		}
+	}
 }
 
 // longestPause bounds the pauses that the site did not ask for.
