@@ -62,39 +62,25 @@ func Open(dir string) (*Store, error) {
 
 // Get implements cache.Store. What is damaged, or under another key, is an error and not cache.ErrMiss: there
 // was something.
-func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	file, err := os.Open(s.path(key))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cache.ErrMiss
-	}
-	if err != nil {
-		return nil, fmt.Errorf("dirstore: get: %w", err)
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err == nil && !info.ModTime().After(time.Now()) {
+func (s *Store) Get(_ context.Context, key string) ([]byte, error) {
+	path := s.path(key)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.ModTime().After(time.Now()) {
 		return nil, cache.ErrMiss
 	}
 	var text []byte
 	if most := len(key) + len("\n") + cache.MaxValue; err == nil && info.Size() <= int64(most) {
-		text = make([]byte, info.Size())
-		_, err = io.ReadFull(file, text)
+		text, err = os.ReadFile(path)
 	}
 	data, ok := bytes.CutPrefix(text, []byte(key+"\n"))
 	if !ok || err != nil {
-		return nil, fmt.Errorf("dirstore: %s is damaged: %w", file.Name(), cmp.Or(err, io.ErrUnexpectedEOF))
+		return nil, fmt.Errorf("dirstore: %s is damaged: %w", path, cmp.Or(err, io.ErrUnexpectedEOF))
 	}
 	return data, nil
 }
 
 // Put implements cache.Store. It leaves the disk to write when it likes.
-func (s *Store) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+func (s *Store) Put(_ context.Context, key string, data []byte, ttl time.Duration) error {
 	path := s.path(key)
 	if err := write(path, append([]byte(key+"\n"), data...), time.Now().Add(ttl)); err != nil {
 		return fmt.Errorf("dirstore: put: %w", err)
@@ -108,18 +94,13 @@ func (s *Store) Put(ctx context.Context, key string, data []byte, ttl time.Durat
 // write writes a temporary file and renames it, so that no reader sees half a file.
 func write(path string, text []byte, end time.Time) error {
 	folder := filepath.Dir(path)
+	_ = os.MkdirAll(folder, 0o700) // if that fails, so does what follows
 	file, err := os.CreateTemp(folder, "*"+suffix)
-	if errors.Is(err, fs.ErrNotExist) && os.MkdirAll(folder, 0o700) == nil {
-		file, err = os.CreateTemp(folder, "*"+suffix)
-	}
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(text)
-	if err = cmp.Or(err, file.Close()); err == nil {
-		err = os.Chtimes(file.Name(), time.Time{}, end)
-	}
-	if err == nil {
+	if err = cmp.Or(err, file.Close(), os.Chtimes(file.Name(), time.Time{}, end)); err == nil {
 		err = os.Rename(file.Name(), path)
 	}
 	if err != nil {

@@ -21,30 +21,6 @@ import (
 
 // What needs a server is tested in folder integration_test.
 
-func TestAClientThatIgnoresDeadlinesIsRefused(t *testing.T) {
-	slow := redis.NewClient(&redis.Options{Addr: "192.0.2.1:6379"})
-	defer slow.Close()
-	nodes := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"192.0.2.1:6379"}})
-	defer nodes.Close()
-	for name, s := range map[string]*redisstore.Store{
-		"Open": {}, "ContextTimeoutEnabled": {Client: slow}, "without ContextTimeoutEnabled": {Client: nodes},
-	} {
-		_, err := s.Get(t.Context(), "https://a.example")
-		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("Get: %v, want an error that names %s", err, name)
-		}
-		if err := s.Put(t.Context(), "https://a.example", nil, time.Hour); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("Put: %v, want an error that names %s", err, name)
-		}
-		if _, _, err := s.Lock(t.Context(), "https://a.example", time.Hour); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("Lock: %v, want an error that names %s", err, name)
-		}
-	}
-	if err := new(redisstore.Store).Close(); err != nil {
-		t.Errorf("Close without a Client: got %v, want nothing to be closed", err)
-	}
-}
-
 func TestOpenSaysWhatIsWrongAndKeepsThePassword(t *testing.T) {
 	const form = "redis://user:password@localhost:6379/0"
 	for _, tt := range []struct{ url, says string }{
@@ -84,36 +60,39 @@ func TestOpenSaysWhatIsWrongAndKeepsThePassword(t *testing.T) {
 
 func TestOpenMakesTheClientThatTheURLNames(t *testing.T) {
 	const master = "FailoverClient"
-	for _, tt := range []struct{ url, addr, user, password string }{
-		{"redis://localhost", "localhost:6379", "", ""},
-		{"redis://user:pass%2Fword@localhost:6380/3", "localhost:6380", "user", "pass/word"},
-		{"rediss://:word@[::1]", "[::1]:6379", "", "word"},
-		{"unix://user:word@/run/redis.sock?db=2", "/run/redis.sock", "user", "word"},
-		{"redis://their:word@localhost:26379/1?master_name=m&addr=localhost:26380&username=u&password=p", master, "u", "p"},
-		{"redis://user:word@localhost:6379?addr=localhost:6380&pool_size=3", "localhost:6379 localhost:6380", "user", "word"},
-		{"rediss://localhost:6379/0?addr=localhost:6379", "localhost:6379 localhost:6379", "", ""},
+	for _, tt := range []struct {
+		url, addr, user, password string
+		pool                      int
+	}{
+		{"redis://localhost", "localhost:6379", "", "", 64},
+		{"redis://user:pass%2Fword@localhost:6380/3", "localhost:6380", "user", "pass/word", 64},
+		{"rediss://:word@[::1]", "[::1]:6379", "", "word", 64},
+		{"unix://user:word@/run/redis.sock?db=2", "/run/redis.sock", "user", "word", 64},
+		{"redis://their:word@localhost:26379/1?master_name=m&addr=localhost:26380&username=u&password=p", master, "u", "p", 64},
+		{"redis://user:word@localhost:6379?addr=localhost:6380&pool_size=3", "localhost:6379 localhost:6380", "user", "word", 3},
+		{"rediss://localhost:6379/0?addr=localhost:6379", "localhost:6379 localhost:6379", "", "", 64},
 	} {
 		s, err := redisstore.Open(tt.url)
 		if err != nil {
 			t.Errorf("%s: %v", tt.url, err)
 			continue
 		}
-		var addr, user, password string
-		var deadlines, tls bool
-		var retries int
+		o := &redis.Options{}
 		switch c := s.Client.(type) {
 		case *redis.Client:
-			o := c.Options()
-			addr, user, password, deadlines, tls, retries = o.Addr, o.Username, o.Password, o.ContextTimeoutEnabled, o.TLSConfig != nil, o.MaxRetries
+			o = c.Options()
 		case *redis.ClusterClient:
-			o := c.Options()
-			addr, user, password, deadlines, tls, retries = strings.Join(o.Addrs, " "), o.Username, o.Password, o.ContextTimeoutEnabled, o.TLSConfig != nil, o.MaxRetries
+			of := c.Options()
+			o = &redis.Options{
+				Addr: strings.Join(of.Addrs, " "), Username: of.Username, Password: of.Password, TLSConfig: of.TLSConfig,
+				ContextTimeoutEnabled: of.ContextTimeoutEnabled, MaxRetries: of.MaxRetries, PoolSize: of.PoolSize,
+			}
 		}
-		if addr != tt.addr || user != tt.user || password != tt.password {
-			t.Errorf("%s: %q, user %q, password %q", tt.url, addr, user, password)
+		if o.Addr != tt.addr || o.Username != tt.user || o.Password != tt.password || o.PoolSize != tt.pool {
+			t.Errorf("%s: %q, user %q, password %q, %d connections", tt.url, o.Addr, o.Username, o.Password, o.PoolSize)
 		}
-		if !deadlines || retries > 0 || tls != strings.HasPrefix(tt.url, "rediss:") {
-			t.Errorf("%s: keeps deadlines: %t, retries: %d, TLS: %t", tt.url, deadlines, retries, tls)
+		if !o.ContextTimeoutEnabled || o.MaxRetries > 0 || (o.TLSConfig != nil) != strings.HasPrefix(tt.url, "rediss:") {
+			t.Errorf("%s: keeps deadlines: %t, retries: %d, TLS: %t", tt.url, o.ContextTimeoutEnabled, o.MaxRetries, o.TLSConfig != nil)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -147,10 +126,14 @@ func (s server) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 // A lock whose caller has left may have been given all the same: it is given back, or its origin would be fetched by
 // no one for a while.
 func TestALockThatComesTooLateIsGivenBack(t *testing.T) {
-	for name, row := range map[string]struct{ latency, patience time.Duration }{
-		"the caller's time is over":     {time.Second, 100 * time.Millisecond},
-		"the caller is cancelled":       {time.Second, time.Minute},
-		"the connection's time is over": {0, 100 * time.Millisecond},
+	for name, row := range map[string]struct {
+		latency, patience time.Duration
+		err               error
+	}{
+		"the caller's time is over":     {time.Second, 100 * time.Millisecond, nil},
+		"the caller is cancelled":       {time.Second, time.Minute, nil},
+		"the connection's time is over": {0, 100 * time.Millisecond, os.ErrDeadlineExceeded},
+		"the connection breaks":         {0, 100 * time.Millisecond, io.EOF},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -159,7 +142,7 @@ func TestALockThatComesTooLateIsGivenBack(t *testing.T) {
 				defer c.Close()
 				c.AddHook(server{row.latency, func(cmd redis.Cmder) error {
 					if cmd.Name() == "set" || cmd.Name() == "setnx" {
-						return fmt.Errorf("read: %w", os.ErrDeadlineExceeded)
+						return row.err
 					}
 					sent = append(sent, fmt.Sprint(cmd.Name(), " ", cmd.Args()[3]))
 					return nil
