@@ -16,9 +16,9 @@ const (
 	lockTTL      = 5 * time.Second // how long a lock outlives a process that dies
 	storeAgain   = 5 * time.Second // after a Store that did not answer the next caller asks it again
 
-	maxCalls   = 64              // of one kind at a time
-	breakAfter = 5               // failures in a row
-	breakFor   = 5 * time.Second // until the next attempt
+	maxCalls             = 64                 // of one kind at a time
+	placeWait            = 15 * time.Second   // how long another waits for a place, while none fails
+	breakAfter, breakFor = 5, 5 * time.Second // failures in a row, and the pause until the next attempt
 )
 
 // errDown is for a part of the Store that is left alone, or has no place free among ours: that is no failure of it.
@@ -128,7 +128,7 @@ func (p *part) init(name string, log *slog.Logger) {
 	p.name, p.log, p.places = name, log, make(chan struct{}, maxCalls)
 }
 
-// call makes one call that takes limit at most.
+// call waits for a place, and makes one call there that takes limit at most.
 func (p *part) call(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
 	if !p.allows(time.Now(), false) || !p.enter(ctx, limit) {
 		return errDown
@@ -137,9 +137,9 @@ func (p *part) call(ctx context.Context, limit time.Duration, f func(context.Con
 	return p.do(ctx, limit, f)
 }
 
-// enter waits for a place: for limit, and while no call fails up to lockWait. To be busy is no failure.
+// enter waits for a place: for limit, and as long as no call fails for placeWait. To be busy is no failure.
 func (p *part) enter(ctx context.Context, limit time.Duration) bool {
-	for waited := time.Duration(0); waited < max(limit, lockWait); waited += limit {
+	for waited := time.Duration(0); waited < max(limit, placeWait); waited += limit {
 		select {
 		case p.places <- struct{}{}:
 			return true
@@ -162,7 +162,7 @@ func (p *part) fails() bool {
 
 func (p *part) leave() { <-p.places }
 
-// do is call for who has a place.
+// do makes one call that takes limit at most, in a place that its caller has.
 func (p *part) do(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
 	began := time.Now()
 	if !p.allows(began, true) {

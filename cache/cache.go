@@ -257,7 +257,7 @@ func (c *Cache) Close() error {
 
 // Shutdown ends all fetches, forgets everything in memory, and makes Get return ErrClosed. It waits for each Load to
 // end and for what is being written, and writes the marks that the Store is owed. If the Store then has all of them and
-// is an io.Closer, Shutdown closes it. It waits no longer than ctx for all but that and another Shutdown.
+// is an io.Closer, Shutdown closes it. ctx bounds these waits, but for that Close and for another Shutdown.
 //
 // The error says what is left: a Load that still runs, or marks that the Store did not take. Shutdown may then be called
 // again. If it returns nil, no call of a Load or of the Store is under way. If several Caches share a Store, only the last

@@ -49,7 +49,8 @@ func (c *Cache) fly(k key, s *state, now time.Time, src *Source, behind bool) <-
 		k.Origin = k.Origin.Clone() // it may be part of a caller's URL
 		f = &flight{began: now, behind: behind, known: s}
 		c.flights[k] = f
-		if c.running.begin(); behind {
+		c.running.begin()
+		if behind {
 			c.renewals++
 		}
 	}
@@ -286,7 +287,7 @@ func (c *Cache) compare(k key, known *state) (st stored, err error) {
 	return st, err
 }
 
-// keep puts a state into the Store, behind the callers, after r has arrived. Then it gives the lock back.
+// keep has a state put, and then the lock given back, behind the callers. With all 64 places busy they wait for one.
 func (c *Cache) keep(k key, f *flight, n *state, r *fetch.Result, st stored, now time.Time) {
 	if r.OfTheMoment() || r.Err != nil && st.doubt() {
 		return // what is in the Store goes on to hold, also if it could not be read

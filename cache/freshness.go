@@ -32,7 +32,7 @@ func Lifetime(r *fetch.Result) (d time.Duration, source string) {
 	switch {
 	case f.source != "":
 		d = f.lifetime
-	case refused(r):
+	case isRefusal(r):
 		d = defaultRefusedTTL
 	}
 	if f.redirect < d {
@@ -107,8 +107,8 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// refused reports whether firewalls answer with the status of r. That comes and goes, so it holds for an hour at most.
-func refused(r *fetch.Result) bool {
+// isRefusal reports whether firewalls answer with the status of r. That comes and goes, so it holds for an hour at most.
+func isRefusal(r *fetch.Result) bool {
 	return r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden
 }
 

@@ -15,7 +15,7 @@ import (
 
 // What a Store holds for an origin:
 //
-//	"RGC5"    format and version: another version is a miss, not an error
+//	"RGC5"    format and version; keys begin with it, too, so that no value of another version is found
 //	4 bytes   CRC-32C of all that follows, big-endian
 //	4 bytes   length of the next part, big-endian
 //	JSON      a record

@@ -38,12 +38,12 @@ type outage struct {
 	since    time.Time     // when the first of them arrived
 	assumed  *fetch.Result // what holds if the outage counts as unavailable (§2.3.1.4)
 
-	// Where it is not known whether there are rules, or known that there were, failure stands in the place of moment.
-	moment *fetch.Result // a status of the moment, or a failure; nil: nothing is withheld
+	// Where it is not known whether there are rules, or known that there were, nothing is permitted, see withheld.
+	moment *fetch.Result // what really happened; failure is what is said instead. nil: nothing is withheld
 	asks   time.Duration // how long the site is left alone, from failed on
 }
 
-// terms are the fields of a Cache with their zero values resolved.
+// terms are the fields of a Cache, zero values resolved, and what is no field: defaultTTL, maxStale, maxRetry and draw.
 type terms struct {
 	minTTL, maxTTL, defaultTTL, maxStale time.Duration
 	minRetry, maxRetry                   time.Duration
@@ -100,7 +100,7 @@ func (t *terms) stated(r *fetch.Result, f freshness) time.Duration {
 
 // longest is how long a result may hold, whatever it states.
 func (t *terms) longest(r *fetch.Result) time.Duration {
-	if refused(r) {
+	if isRefusal(r) {
 		return min(t.maxTTL, defaultRefusedTTL)
 	}
 	return t.maxTTL
@@ -287,16 +287,16 @@ func (t *terms) during(s *state, now time.Time) *fetch.Result {
 // onLadder is during with GoogleLadder. It counts from when the outage began, however old the copy was then.
 func (s *state) onLadder(now time.Time) *fetch.Result {
 	lasted, _ := elapsed(now, s.since)
-	copied := s.answer != nil && isRules(s.answer)
-	switch {
-	case s.failure.Err == nil && copied && lasted < ladderEnd:
+	copied := s.answer != nil && isRules(s.answer) && lasted < ladderEnd
+	switch ofTheMoment := s.failure.Err == nil; {
+	case copied && (ofTheMoment || lasted >= ladderStop):
 		return s.answer
-	case s.failure.Err == nil, lasted < ladderStop, s.assumed == nil && (!copied || lasted >= ladderEnd), lasted >= ladderEnd && s.failure.StatusCode == 0:
-		return s.failure // at the end: not one HTTP answer, the whole site is down
-	case lasted >= ladderEnd || !copied:
-		return s.assumed
+	case ofTheMoment, lasted < ladderStop:
+		return s.failure
+	case s.assumed == nil, lasted >= ladderEnd && s.failure.StatusCode == 0: // not one HTTP answer: the whole site is down
+		return s.failure
 	}
-	return s.answer
+	return s.assumed
 }
 
 // bridge returns the copy that stands in for a refresh that takes too long: it would serve if that failed. nil: none.

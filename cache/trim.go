@@ -26,9 +26,8 @@ const (
 	maxRedirect = 1 << 10 // bytes of what is kept of one redirect's header
 )
 
-// trim copies what is kept of a result in memory. The origin decides how long header fields and redirects are, so none may
-// be kept as they came. Strings are copied because net/http makes all fields of a header
-// from one buffer, and a Body because it may be a part of a larger one.
+// trim copies what is kept of a result in memory. The origin decides how long its fields and redirects are: none is kept
+// as it came. Strings are copied because net/http makes all of a header from one buffer, a Body as part of a larger one.
 func (t *terms) trim(r *fetch.Result) *fetch.Result {
 	s := *r
 	if t.keepBody {
