@@ -55,23 +55,6 @@ func TestKeepBodyKeepsTheFile(t *testing.T) {
 	})
 }
 
-// Whether an answer looks like that of a wall is kept, in memory and in a Store.
-func TestThatAnAnswerIsAWallIsKept(t *testing.T) {
-	for _, wall := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			store, answer := new(memStore), rules("/x")
-			answer.Wall = wall
-			for _, s := range []*site{{serve: always(answer)}, {serve: always(down())}} {
-				c := &cache.Cache{Store: store, Logger: quiet}
-				if got := get(t, c, s, "https://a.example"); got.Wall != wall {
-					t.Errorf("a wall: %t, and when it is kept %t", wall, got.Wall)
-				}
-				closeCache(t, c)
-			}
-		})
-	}
-}
-
 // A field of no consequence for freshness is dropped if it is too long, and the answer holds as long as it says.
 func TestALongFieldThatComesWithABodyTakesNoLifetime(t *testing.T) {
 	r := rules("/x", "Cache-Control", "max-age=60", "Content-Type", strings.Repeat("x", 9000))

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,139 +144,6 @@ func allowed(t *testing.T, c *cache.Cache, s *site, target string) bool {
 	return r.Policy.Decide("examplebot", target).Allowed
 }
 
-func TestACallerWhoLeavesFailsNoOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := new(cache.Cache), &site{serve: always(rules("/private")), delay: 2 * time.Second}
-		o := origin(t, "https://a.example")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		var left sync.WaitGroup
-		left.Go(func() {
-			if r, _, err := c.Get(ctx, o, &cache.Source{Load: s.load}); err != context.DeadlineExceeded || r != nil {
-				t.Errorf("the leader got %v, %v, want the error of its context", r, err)
-			}
-		})
-		synctest.Wait()
-		r, _, err := c.Get(t.Context(), o, &cache.Source{Load: s.load})
-		if err != nil || r.Err != nil {
-			t.Errorf("the follower got %v, %v", r, err)
-		}
-		left.Wait()
-		if _, _, err := c.Get(t.Context(), o, &cache.Source{Load: s.load}); err != nil || s.count() != 1 {
-			t.Errorf("afterwards: %v and %d fetches, want 1", err, s.count())
-		}
-	})
-}
-
-// A stranger's bytes may make a fetch panic: a failure with a pause. What does not heed its deadline is not ours.
-func TestAPanicOfAFetchIsAFailureWithAPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, loads := new(cache.Cache).WithoutSpread(), 0
-		src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
-			loads++
-			panic("boom")
-		}}
-		for range 2 {
-			r := ask(t, c, src, "https://a.example")
-			if r.Policy.Decide("examplebot", "/").Reason != policy.ReasonUnreachable || !strings.Contains(r.Err.Error(), "boom") {
-				t.Errorf("got %s, want an unreachable result", brief(r))
-			}
-			time.Sleep(29 * time.Second)
-		}
-		if ask(t, c, src, "https://a.example"); loads != 2 {
-			t.Errorf("%d loads in 58 seconds, want 2", loads)
-		}
-		closeCache(t, c)
-
-		store := new(memStore)
-		c = &cache.Cache{Store: store, Logger: quiet}
-		get(t, c, &site{serve: always(rules("/private"))}, "https://a.example")
-		closeCache(t, c)
-		time.Sleep(25 * time.Hour)
-		c = &cache.Cache{Store: store, Logger: quiet}
-		if got := verdictOf(ask(t, c, src, "https://a.example")); got != "rules" {
-			t.Errorf("with a copy in the Store: %s, want rules", got)
-		}
-		closeCache(t, c)
-	})
-}
-
-// An error of Load goes to all who wait, as it is, and nothing is kept of it. A copy that would serve in an outage does.
-func TestAnErrorOfLoadGoesToAllWhoWait(t *testing.T) {
-	turn := errors.New("no turn before noon")
-	for _, tt := range []struct {
-		name   string
-		outage cache.Outage
-		first  *fetch.Result
-		copied bool
-	}{
-		{"nothing known", cache.LastGood, nil, false},
-		{"a copy", cache.LastGood, rules("/private", "Cache-Control", "max-age=60"), true},
-		{"a copy, strictly", cache.Strict, rules("/private", "Cache-Control", "max-age=60"), false},
-		{"no file", cache.LastGood, unavailable(404, "Cache-Control", "max-age=60"), false},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			store := new(memStore)
-			c := (&cache.Cache{Outage: tt.outage, NoRefresh: true, Store: store}).WithoutSpread()
-			if tt.first != nil {
-				get(t, c, &site{serve: always(tt.first)}, "https://a.example")
-				time.Sleep(time.Hour)
-			}
-			before, puts, loads := c.Stats(), store.count("Put"), 0
-			src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
-				loads++
-				time.Sleep(time.Second)
-				return nil, turn
-			}}
-			for round := range 2 {
-				var asking sync.WaitGroup
-				for range 3 {
-					asking.Go(func() {
-						r, _, err := c.Get(t.Context(), origin(t, "https://a.example"), src)
-						if (r != nil) != tt.copied || !tt.copied && err != turn {
-							t.Errorf("%s: got %s, %v", tt.name, brief(r), err)
-						}
-					})
-				}
-				asking.Wait()
-				if loads != round+1 || c.Stats() != before || store.count("Put") != puts {
-					t.Errorf("%s: %d loads in round %d; %+v became %+v", tt.name, loads, round, before, c.Stats())
-				}
-				time.Sleep(5 * time.Second)
-			}
-			if get(t, c, &site{serve: always(rules("/new"))}, "https://a.example").Policy.Decide("x", "/new").Allowed {
-				t.Errorf("%s: then the site is not asked", tt.name)
-			}
-			closeCache(t, c)
-		})
-	}
-}
-
-// With a context that has ended, Get says what holds at present; if there is nothing, it starts the fetch.
-func TestGetWithAnEndedContextStartsTheFetch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := new(cache.Cache).WithoutSpread(), &site{serve: always(rules("/private", "Cache-Control", "max-age=60")), delay: time.Second}
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		for i, step := range []struct {
-			after   time.Duration
-			holds   bool
-			fetches int
-		}{{0, false, 1}, {time.Second / 2, false, 1}, {time.Second, true, 1}, {time.Minute, false, 2}, {2 * time.Second, true, 2}} {
-			time.Sleep(step.after)
-			r, until, err := c.Get(ended, origin(t, "https://a.example"), &cache.Source{Load: s.load})
-			synctest.Wait()
-			if step.holds != (r != nil) || step.holds == errors.Is(err, context.Canceled) || s.count() != step.fetches {
-				t.Errorf("step %d: got %s, %v after %d fetches, want one: %v", i, brief(r), err, s.count(), step.holds)
-			}
-			if step.holds && (until.Before(time.Now()) || until.After(r.Time.Add(time.Minute))) {
-				t.Errorf("step %d: it holds until %v", i, until)
-			}
-		}
-		closeCache(t, c)
-	})
-}
-
 // What a crawler was told is for another one, or for the same with a signature, never used.
 func TestReadersShareNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -299,53 +165,6 @@ func TestReadersShareNothing(t *testing.T) {
 	})
 }
 
-func TestRetryAfterIsHonouredUpToADay(t *testing.T) {
-	for _, tt := range []struct{ stated, want time.Duration }{
-		{0, 30 * time.Second}, {time.Second, 30 * time.Second}, {-time.Hour, 30 * time.Second},
-		{2 * time.Hour, 2 * time.Hour}, {24 * 365 * time.Hour, 24 * time.Hour}, {1<<63 - 1, 24 * time.Hour},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			answer := down()
-			answer.RetryAfter = tt.stated
-			c, s := new(cache.Cache).WithoutSpread(), &site{serve: always(answer)}
-			allowed(t, c, s, "/x")
-			time.Sleep(tt.want - time.Second)
-			allowed(t, c, s, "/x")
-			early := s.count()
-			time.Sleep(time.Second)
-			allowed(t, c, s, "/x")
-			if early != 1 || s.count() != 2 {
-				t.Errorf("Retry-After %v: %d fetches before %v and %d at it, want 1 and 2", tt.stated, early, tt.want, s.count())
-			}
-		})
-	}
-}
-
-func TestGetAfterCloseIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := new(cache.Cache), &site{serve: always(rules("/private"))}
-		allowed(t, c, s, "/x")
-		waiting := make(chan error)
-		go func() {
-			_, _, err := c.Get(t.Context(), origin(t, "https://b.example"), &cache.Source{Load: (&site{delay: time.Minute}).load})
-			waiting <- err
-		}()
-		synctest.Wait()
-		if err := c.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := <-waiting; err != cache.ErrClosed {
-			t.Errorf("a waiting caller got %v, want %v", err, cache.ErrClosed)
-		}
-		if _, _, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: s.load}); err != cache.ErrClosed {
-			t.Errorf("a later caller got %v", err)
-		}
-		if err := c.Shutdown(t.Context()); err != nil {
-			t.Errorf("the second Close: %v", err)
-		}
-	})
-}
-
 func TestAHostileAnswerIsCutDownBeforeItIsKept(t *testing.T) {
 	long := strings.Repeat("x", 60<<10)
 	r := rules("/private", "Set-Cookie", long, "ETag", `"`+long+`"`, "Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT", "Cache-Control", "max-age=3600, x="+long)
@@ -360,21 +179,45 @@ func TestAHostileAnswerIsCutDownBeforeItIsKept(t *testing.T) {
 	}
 }
 
-func TestCloseWaitsForTheLoadItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var running atomic.Bool
-		c := new(cache.Cache)
-		o := origin(t, "http://a.example")
-		go c.Get(context.Background(), o, &cache.Source{Load: func(ctx context.Context, _ fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
-			running.Store(true)
-			defer running.Store(false)
-			<-ctx.Done()
-			time.Sleep(100 * time.Millisecond) // closing connections takes its time
-			return nil, ctx.Err()
-		}})
-		synctest.Wait()
-		if err := c.Shutdown(t.Context()); err != nil || running.Load() {
-			t.Errorf("Close returned %v while load still runs (%t)", err, running.Load())
-		}
-	})
+// A Source without Load starts no fetch, and waits for none.
+func TestASourceWithoutLoadLooksInMemoryAlone(t *testing.T) {
+	var c cache.Cache
+	defer c.Close()
+	o := origin(t, "https://a.example")
+	if r, _, err := c.Get(t.Context(), o, new(cache.Source)); r != nil || !errors.Is(err, cache.ErrMiss) {
+		t.Errorf("before a fetch: got %v, %v, want ErrMiss", r, err)
+	}
+	want := get(t, &c, &site{serve: always(unavailable(404))}, "https://a.example")
+	if r, _, err := c.Get(t.Context(), o, new(cache.Source)); r != want || err != nil {
+		t.Errorf("after it: got %v, %v, want %v", r, err, want)
+	}
+}
+
+// What later decisions need of an answer, or of a failure, is kept in memory and in a Store.
+func TestWhatIsKeptOfAResult(t *testing.T) {
+	for _, want := range []*fetch.Result{
+		{StatusCode: 200, Policy: policy.Parse(nil), Body: []byte{}, Wall: true},
+		{StatusCode: 200, Policy: policy.Parse(nil), Body: []byte{}},
+		{Policy: policy.Unreachable(), RetryAfter: time.Hour, Err: &fetch.Failure{Text: "down", Cause: "tls_certificate_error"}},
+		{Policy: policy.Unreachable(), RetryAfter: time.Hour, Err: &fetch.Failure{Text: "down"}},
+		// By ObeyWalls: without the cause, this status would open the site.
+		{StatusCode: 403, Policy: policy.Unreachable(), Err: &fetch.Failure{Text: "down", Cause: "http_request_denied"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store, s := new(memStore), &site{serve: always(want)}
+			for range 2 { // the second time from the Store
+				c := &cache.Cache{Store: store}
+				for range 2 { // the second time from memory
+					r := get(t, c, s, "https://a.example")
+					if causeOf(r.Err) != causeOf(want.Err) || fmt.Sprint(r.Err) != fmt.Sprint(want.Err) || r.RetryAfter != want.RetryAfter || r.Wall != want.Wall {
+						t.Errorf("%s, a wall %t, Retry-After %v; want %v, %t, %v", brief(r), r.Wall, r.RetryAfter, want.Err, want.Wall, want.RetryAfter)
+					}
+				}
+				closeCache(t, c)
+			}
+			if s.count() != 1 {
+				t.Errorf("%d fetches, want one", s.count())
+			}
+		})
+	}
 }

@@ -406,31 +406,3 @@ func TestAFailingStoreIsLeftAloneAndLoggedOnce(t *testing.T) {
 		}
 	})
 }
-
-func TestProcessesShareOneFetch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, s := new(lockStore), &site{serve: always(rules("/private")), delay: 12 * time.Second} // others wait for 15
-		var group sync.WaitGroup
-		caches := make([]cache.Cache, 5)
-		for round := range 3 {
-			for i := range caches {
-				caches[i].Store = store
-				for range 3 {
-					group.Go(func() {
-						if r := get(t, &caches[i], s, "https://a.example"); r.Err != nil {
-							t.Error(r.Err)
-						}
-					})
-				}
-			}
-			group.Wait()
-			if s.count() != round+1 {
-				t.Errorf("%d fetches in round %d by %d caches, want 1 per round", s.count(), round, len(caches))
-			}
-			time.Sleep(25 * time.Hour)
-		}
-		for i := range caches {
-			closeCache(t, &caches[i])
-		}
-	})
-}

@@ -1,0 +1,195 @@
+package cache_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robotsgate/robotsgate/cache"
+	"github.com/robotsgate/robotsgate/integration_test/tier"
+)
+
+// More origins than a Store is asked for at a time wait for it as long as it answers, and not for one that is silent.
+func TestMissesWaitForAStoreThatIsMerelyBusy(t *testing.T) {
+	const origins = 300 // in five turns of 64
+	for _, row := range []struct {
+		name    string
+		before  func(context.Context, string) error
+		fetches int
+		most    time.Duration
+	}{
+		{"quick", func(context.Context, string) error { time.Sleep(2 * time.Millisecond); return nil }, 0, 10 * time.Millisecond},
+		{"busy", func(context.Context, string) error { time.Sleep(time.Second); return nil }, 0, 5 * time.Second},
+		{"silent", func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }, origins, 5 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store, s := new(memStore), &site{serve: always(rules("/private"))}
+			all := func() time.Duration {
+				c, start := &cache.Cache{Store: store, Logger: quiet}, time.Now()
+				var asking sync.WaitGroup
+				for i := range origins {
+					asking.Go(func() { get(t, c, s, fmt.Sprintf("https://a%d.example", i)) })
+				}
+				asking.Wait()
+				took := time.Since(start)
+				store.misbehave(nil)
+				closeCache(t, c)
+				return took
+			}
+			all() // the Store has them now
+			store.misbehave(row.before)
+			took := all()
+			if got := s.count() - origins; got != row.fetches || took > row.most {
+				t.Errorf("%s: %d fetches in %v, want %d in %v at most", row.name, got, took, row.fetches, row.most)
+			}
+		})
+	}
+}
+
+// Several processes meet the same origins at once: each is fetched once for all of them, and
+// those who wait do not wear the Store out.
+func TestProcessesShareOneFetch(t *testing.T) {
+	most := 100
+	if tier.AtGate() {
+		most = 1000
+	}
+	for _, tt := range []struct {
+		origins, processes int
+		delay              time.Duration // of the site
+	}{{1, 5, 12 * time.Second}, {most, 3, 2 * time.Second}} { // others wait for 15
+		synctest.Test(t, func(t *testing.T) {
+			store, s := new(lockStore), &site{serve: always(rules("/private")), delay: tt.delay}
+			store.misbehave(func(ctx context.Context, call string) error {
+				time.Sleep(2 * time.Millisecond)
+				return ctx.Err()
+			})
+			var asking sync.WaitGroup
+			caches := make([]cache.Cache, tt.processes)
+			for round := range 3 {
+				for i := range caches {
+					caches[i].Store = store
+					for n := range tt.origins {
+						asking.Go(func() { get(t, &caches[i], s, fmt.Sprintf("https://a%d.example", n)) })
+					}
+				}
+				asking.Wait()
+				if want := (round + 1) * tt.origins; s.count() != want {
+					t.Errorf("%d fetches in round %d of %d origins by %d processes, want %d", s.count(), round, tt.origins, tt.processes, want)
+				}
+				if got := store.count("Lock"); tt.origins > 1 && got > 9*tt.origins*(round+1) {
+					t.Errorf("%d attempts at locks in the two seconds of a fetch, for %d origins", got, tt.origins)
+				}
+				time.Sleep(25 * time.Hour)
+			}
+			for i := range caches {
+				closeCache(t, &caches[i])
+			}
+		})
+	}
+}
+
+// To wait for another's result is no fault of the Store; to be silent meanwhile is.
+func TestAStoreThatFallsSilentIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, s := new(lockStore), &site{serve: always(rules("/private"))}
+		c, start := &cache.Cache{Store: store, StoreTimeout: 100 * time.Millisecond, Logger: quiet}, time.Now()
+		var asking sync.WaitGroup
+		for i := range 200 { // more than there are calls of the Store at a time
+			if _, ok, err := store.Lock(t.Context(), fmt.Sprintf("RGC5 https://b%d.example ", i), time.Hour); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			asking.Go(func() { get(t, c, s, fmt.Sprintf("https://b%d.example", i)) })
+		}
+		time.Sleep(10 * time.Second)
+		if s.count() != 0 {
+			t.Errorf("%d fetches of what another process fetches", s.count())
+		}
+		store.misbehave(on("", late))
+		asking.Wait()
+		// They look twice a second, and then it may take a tenth of one for each of those that share a place, and once more to wait for it.
+		if took := time.Since(start) - 10*time.Second; took > 1100*time.Millisecond || s.count() != 200 {
+			t.Errorf("%d fetches, the last %v after the store fell silent", s.count(), took)
+		}
+		store.misbehave(nil)
+		time.Sleep(time.Minute) // what it did not take is put again
+		closeCache(t, c)
+	})
+}
+
+// A lock that is never free costs a miss the 15 s that another process may take.
+func TestALockThatIsNeverFreeCosts15Seconds(t *testing.T) {
+	for name, patience := range map[string]time.Duration{"as it is": 0, "with a patience of its own": time.Second} {
+		for _, slow := range []time.Duration{0, 30 * time.Millisecond} {
+			synctest.Test(t, func(t *testing.T) {
+				store, s := new(lockStore), &site{serve: always(rules("/private"))}
+				store.before = func(_ context.Context, call string) error { time.Sleep(slow); return nil }
+				c := &cache.Cache{Store: store, StoreTimeout: patience, Logger: quiet}
+				store.locks = map[string]time.Time{"RGC5 https://a.example ": time.Now().Add(time.Hour)}
+				start := time.Now()
+				r := get(t, c, s, "https://a.example")
+				if took := time.Since(start); r.Err != nil || took > 15*time.Second+2*slow || took < 12*time.Second || s.count() != 1 {
+					t.Errorf("%s, %v for a call: %v, %d fetches after %v", name, slow, r.Err, s.count(), took)
+				}
+				closeCache(t, c)
+			})
+		}
+	}
+}
+
+// Locks that hang are left alone although values are read and written, as any part of a Store
+// that fails, and take no reader's place.
+func TestALockerThatHangsIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, s := new(lockStore), &site{serve: always(rules("/private"))}
+		store.before = on("Lock", late)
+		var log strings.Builder
+		c := &cache.Cache{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		slow, start := 0, time.Now()
+		for i := range 1000 { // ten minutes
+			before := time.Now()
+			get(t, c, s, fmt.Sprintf("https://a%d.example", i))
+			synctest.Wait()
+			if time.Since(before) > 0 {
+				slow++
+			}
+			time.Sleep(600 * time.Millisecond)
+		}
+		if most := 5 + int(time.Since(start)/(5*time.Second)); slow > most {
+			t.Errorf("%d of 1,000 misses waited for a lock, want %d at most", slow, most)
+		}
+		if n, reads := len(store.keys()), store.count("Get"); n != 1000 || reads < 1000 {
+			t.Errorf("%d of 1,000 values are in the Store, after %d reads", n, reads)
+		}
+		if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "part=locking") {
+			t.Errorf("the log:\n%s", text)
+		}
+		closeCache(t, c)
+	})
+}
+
+// What takes longer than StoreTimeout is a failure, and counts.
+func TestStoreTimeoutSaysWhatIsAFailure(t *testing.T) {
+	for timeout, want := range map[time.Duration]uint64{0: 0, 100 * time.Millisecond: 1, time.Minute: 0, -1: 0} { // zero: 2 s
+		synctest.Test(t, func(t *testing.T) {
+			store := &memStore{before: on("Get", func(ctx context.Context) error {
+				select {
+				case <-time.After(300 * time.Millisecond):
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})}
+			c, start := &cache.Cache{Store: store, StoreTimeout: timeout}, time.Now()
+			get(t, c, &site{serve: always(unavailable(404))}, "http://a.example")
+			if took, n := time.Since(start), c.Stats().StoreErrors; n != want || took > 300*time.Millisecond {
+				t.Errorf("StoreTimeout %v: %d failures after %v, want %d", timeout, n, took, want)
+			}
+			closeCache(t, c)
+		})
+	}
+}
