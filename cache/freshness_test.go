@@ -1,8 +1,8 @@
 package cache_test
 
 import (
-	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -112,24 +112,6 @@ func TestFreshnessLifetimeFollowsRFC9111(t *testing.T) {
 	}
 }
 
-func TestFreshnessLifetimeDependsOnTheStatus(t *testing.T) {
-	for _, tt := range []struct {
-		r    *fetch.Result
-		want time.Duration
-	}{
-		{&fetch.Result{StatusCode: 404}, day},
-		{&fetch.Result{StatusCode: 401}, time.Hour},
-		{&fetch.Result{StatusCode: 403}, time.Hour},
-		{&fetch.Result{StatusCode: 403, Header: header("Cache-Control", "max-age=60")}, time.Minute},
-		{&fetch.Result{StatusCode: 503, Header: header("Cache-Control", "max-age=60"), Err: errDown}, 0},
-		{nil, 0},
-	} {
-		if got, _ := cache.Lifetime(tt.r); got != tt.want {
-			t.Errorf("%s: %v, want %v", brief(tt.r), got, tt.want)
-		}
-	}
-}
-
 // A directive that is added can make a lifetime shorter, never longer.
 func FuzzFreshnessLifetime(f *testing.F) {
 	for _, tt := range freshnessFacts {
@@ -164,114 +146,163 @@ func FuzzFreshnessLifetime(f *testing.F) {
 // RFC 9111 §4.2: case does not matter in a date, and every zone but GMT makes it invalid;
 // §5.3: what is invalid is a time in the past.
 func TestOnlyHTTPDatesCount(t *testing.T) {
-	const hour = time.Hour
-	for _, tt := range []struct {
-		expires string
-		want    time.Duration
-	}{
-		{"Sun, 06 Nov 1994 09:49:37 GMT", hour},
-		{"Sun, 06 Nov 1994 09:49:37 gMT", hour},
-		{"sun, 06 nOV 1994 09:49:37 gmt", hour},
-		{"Tue, 06 Nov 1994 09:49:37 GMT", hour}, // the name of the day says nothing
-		{"Sunday, 06-Nov-94 09:49:37 GMT", hour},
-		{"Sun Nov  6 09:49:37 1994", hour},
-
-		{"Sun, 06 Nov 1994 9:49:37 GMT", 0},
-		{"Sunday, 06-Nov-94 9:49:37 GMT", 0},
-		{"Sun Nov  6 9:49:37 1994", 0},
-		{"Sun, 6 Nov 1994 09:49:37 GMT", 0},
-		{"Sun, 06 Nov  1994 09:49:37 GMT", 0},
-		{"Sun,  06 Nov 1994 09:49:37 GMT", 0},
-		{"Sun, 06 Nov 1994  09:49:37 GMT", 0},
-		{"Sun Nov 6 09:49:37 1994", 0},
-		{"Sun Nov 06 09:49:37 1994", 0},
-		{"Sun  Nov  6 09:49:37 1994", 0},
-		{"Sunday, 06-Nov-94 09:49:37 EST", 0},
-		{"Sun, 06 Nov 1994 09:49:37 EST", 0},
-		{"Sun, 06 Nov 1994 09:49:37 UTC", 0},
-		{"Sun, 06 Nov 1994 09:49:37 +0000", 0},
-		{"Sun, 06 Nov 1994 09:49:37", 0},
-		{"Sun, 06 Nov 1994 09:49:37.5 GMT", 0},
-		{"Sun, 06 Nov 94 09:49:37 GMT", 0},
-		{"Sun, 31 Feb 1995 09:49:37 GMT", 0},
-		{"0", 0}, {"", 0}, {" ", 0},
-	} {
+	valid := []string{
+		"Sun, 06 Nov 1994 09:49:37 GMT", "Sun, 06 Nov 1994 09:49:37 gMT", "sun, 06 nOV 1994 09:49:37 gmt",
+		"Tue, 06 Nov 1994 09:49:37 GMT", // the name of the day says nothing
+		"Sunday, 06-Nov-94 09:49:37 GMT", "Sun Nov  6 09:49:37 1994",
+	}
+	invalid := []string{
+		"Sun, 06 Nov 1994 9:49:37 GMT", "Sunday, 06-Nov-94 9:49:37 GMT", "Sun Nov  6 9:49:37 1994", "Sun, 6 Nov 1994 09:49:37 GMT",
+		"Sun, 06 Nov  1994 09:49:37 GMT", "Sun,  06 Nov 1994 09:49:37 GMT", "Sun, 06 Nov 1994  09:49:37 GMT",
+		"Sun Nov 6 09:49:37 1994", "Sun Nov 06 09:49:37 1994", "Sun  Nov  6 09:49:37 1994",
+		"Sunday, 06-Nov-94 09:49:37 EST", "Sun, 06 Nov 1994 09:49:37 EST", "Sun, 06 Nov 1994 09:49:37 UTC",
+		"Sun, 06 Nov 1994 09:49:37 +0000", "Sun, 06 Nov 1994 09:49:37", "Sun, 06 Nov 1994 09:49:37.5 GMT",
+		"Sun, 06 Nov 94 09:49:37 GMT", "Sun, 31 Feb 1995 09:49:37 GMT", "0", "", " ",
+	}
+	for i, date := range slices.Concat(valid, invalid) {
+		expires, dated := time.Hour, time.Hour
+		if i >= len(valid) {
+			expires, dated = 0, 2*time.Hour // counted from receipt, where the Date is none
+		}
 		r := &fetch.Result{StatusCode: 200, Policy: policy.Parse(nil), Time: time.Date(1994, 11, 6, 8, 49, 37, 0, time.UTC),
-			Header: http.Header{"Expires": {tt.expires}, "Date": {"Sun, 06 Nov 1994 08:49:37 GMT"}}}
-		if got, _ := cache.Lifetime(r); got != tt.want {
-			t.Errorf("Expires %q: %v, want %v", tt.expires, got, tt.want)
+			Header: http.Header{"Expires": {date}, "Date": {"Sun, 06 Nov 1994 08:49:37 GMT"}}}
+		if got, _ := cache.Lifetime(r); got != expires {
+			t.Errorf("Expires %q: %v, want %v", date, got, expires)
 		}
-		r.Header = http.Header{"Expires": {"Sun, 06 Nov 1994 10:49:37 GMT"}, "Date": {tt.expires}}
-		want := 2 * hour // counted from receipt, where the Date is none
-		if tt.want != 0 {
-			want = hour
-		}
-		if got, _ := cache.Lifetime(r); got != want {
-			t.Errorf("Date %q: %v, want %v", tt.expires, got, want)
+		r.Header = http.Header{"Expires": {"Sun, 06 Nov 1994 10:49:37 GMT"}, "Date": {date}}
+		if got, _ := cache.Lifetime(r); got != dated {
+			t.Errorf("Date %q: %v, want %v", date, got, dated)
 		}
 	}
 }
 
-func TestLifetimeSaysWhatItComesFrom(t *testing.T) {
+func TestLifetimeDependsOnTheStatusAndSaysWhatItComesFrom(t *testing.T) {
+	redirected := func(status int, fields ...string) *fetch.Result {
+		return &fetch.Result{StatusCode: status, RedirectHeaders: []http.Header{header(fields...)}}
+	}
 	for _, tt := range []struct {
 		r      *fetch.Result
+		want   time.Duration
 		source string
 	}{
-		{nil, ""},
-		{&fetch.Result{StatusCode: 503, Header: header("Cache-Control", "max-age=60"), Err: errDown}, ""},
-		{&fetch.Result{StatusCode: 200}, ""},
-		{&fetch.Result{StatusCode: 403}, ""},
-		{&fetch.Result{StatusCode: 200, Header: header("Age", "60")}, ""},
-		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "must-revalidate")}, ""},
-		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=86400")}, "Cache-Control"}, // as long as the default
-		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=0")}, "Cache-Control"},
-		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "no-store")}, "Cache-Control"},
-		{&fetch.Result{StatusCode: 200, Header: header("Expires", "0")}, "Expires"},
-		{&fetch.Result{StatusCode: 200, Header: header("Vary", "*")}, "Vary"},
-		{&fetch.Result{StatusCode: 200, RedirectHeaders: []http.Header{header("Cache-Control", "max-age=60")}}, "redirect"},
-		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=60", "Expires", "0")}, "Cache-Control"},
-		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=60", "Vary", "*")}, "Vary"},
-		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", strings.Repeat("a", 8200))}, "Cache-Control"},
-		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=60"),
-			RedirectHeaders: []http.Header{header("Cache-Control", "max-age=90")}}, "Cache-Control"},
-		{&fetch.Result{StatusCode: 403, RedirectHeaders: []http.Header{header("Expires", "0")}}, "redirect"},
-		{&fetch.Result{StatusCode: 429, Header: header("Cache-Control", "max-age=60")}, "status"},
-		{&fetch.Result{StatusCode: 429, RetryAfter: time.Minute}, "Retry-After"},
+		{nil, 0, ""},
+		{&fetch.Result{StatusCode: 503, Header: header("Cache-Control", "max-age=60"), Err: errDown}, 0, ""},
+		{&fetch.Result{StatusCode: 200}, day, ""},
+		{&fetch.Result{StatusCode: 404}, day, ""},
+		{&fetch.Result{StatusCode: 401}, time.Hour, ""},
+		{&fetch.Result{StatusCode: 403}, time.Hour, ""},
+		{&fetch.Result{StatusCode: 403, Header: header("Cache-Control", "max-age=60")}, time.Minute, "Cache-Control"},
+		{&fetch.Result{StatusCode: 200, Header: header("Age", "60")}, day, ""},
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "must-revalidate")}, day, ""},
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=86400")}, day, "Cache-Control"}, // as long as the default
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "no-store")}, 0, "Cache-Control"},
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", strings.Repeat("a", 8200))}, 0, "Cache-Control"},
+		{&fetch.Result{StatusCode: 200, Header: header("Expires", "0")}, 0, "Expires"},
+		{&fetch.Result{StatusCode: 200, Header: header("Vary", "*")}, 0, "Vary"},
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=60", "Expires", "0")}, time.Minute, "Cache-Control"},
+		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=60", "Vary", "*")}, 0, "Vary"},
+		{redirected(200, "Cache-Control", "max-age=60"), time.Minute, "redirect"},
+		{redirected(403, "Expires", "0"), 0, "redirect"},
+		{redirected(403, "Cache-Control", "max-age=4000"), time.Hour, ""},
+		{&fetch.Result{StatusCode: 429, Header: header("Cache-Control", "max-age=60")}, 5 * time.Minute, "status"},
+		{&fetch.Result{StatusCode: 429, RetryAfter: time.Minute}, time.Minute, "Retry-After"},
 	} {
-		if _, got := cache.Lifetime(tt.r); got != tt.source {
-			t.Errorf("%s: from %q, want %q", brief(tt.r), got, tt.source)
+		if got, source := cache.Lifetime(tt.r); got != tt.want || source != tt.source {
+			t.Errorf("%s: %v from %q, want %v from %q", brief(tt.r), got, source, tt.want, tt.source)
 		}
 	}
 }
 
-func TestHowLongAnAnswerHoldsByDefault(t *testing.T) {
-	for _, tt := range []struct {
-		r    *fetch.Result
-		want time.Duration
+// over is an answer that redirects with these headers led to.
+func over(r *fetch.Result, redirects ...http.Header) *fetch.Result {
+	r.RedirectHeaders = redirects
+	for range redirects {
+		r.Redirects = append(r.Redirects, "https://b.example/robots.txt")
+	}
+	return r
+}
+
+func cacheControl(v string) http.Header { return header("Cache-Control", v) }
+
+// An answer is fresh as long as it and all redirects to it are, in memory, as Lifetime has it, and after a restart.
+// What is dropped of a header for its length must not have been what made it stale.
+func TestARedirectBoundsTheLifetime(t *testing.T) {
+	aDay := rules("/private", "Cache-Control", "max-age=86400")
+	silent := rules("/private")
+	for name, tt := range map[string]struct {
+		answer *fetch.Result
+		hops   []http.Header
+		want   time.Duration // below a minute: that, in a Cache
+		stored bool
 	}{
-		{&fetch.Result{StatusCode: 200}, day},
-		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=600")}, 10 * time.Minute},
-		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "no-store")}, time.Minute},
-		{&fetch.Result{StatusCode: 200, Header: header("Cache-Control", "max-age=864000")}, day},
-		{&fetch.Result{StatusCode: 403}, time.Hour},
-		{&fetch.Result{StatusCode: 429}, 5 * time.Minute},
-		{&fetch.Result{StatusCode: 429, RetryAfter: time.Second}, time.Minute},
-		{&fetch.Result{Err: errDown}, 30 * time.Second},
-		{&fetch.Result{Err: errDown, StatusCode: 503, RetryAfter: time.Second}, 30 * time.Second},
-		{&fetch.Result{Err: errDown, StatusCode: 503, RetryAfter: time.Hour}, time.Hour},
-		{&fetch.Result{Err: errDown, StatusCode: 503, RetryAfter: 10 * day}, day},
+		"no redirect":              {aDay, nil, day, true},
+		"one that states none":     {aDay, []http.Header{{}}, day, true},
+		"shorter":                  {aDay, []http.Header{cacheControl("max-age=600")}, 10 * time.Minute, true},
+		"longer":                   {aDay, []http.Header{cacheControl("max-age=8640000")}, day, true},
+		"the least of three":       {aDay, []http.Header{cacheControl("max-age=7200"), cacheControl("max-age=3600"), {}}, time.Hour, true},
+		"no-cache":                 {aDay, []http.Header{cacheControl("no-cache")}, 0, true},
+		"no-store":                 {aDay, []http.Header{cacheControl("no-store"), cacheControl("max-age=60")}, 0, false},
+		"Age":                      {aDay, []http.Header{header("Cache-Control", "max-age=600", "Age", "300")}, 5 * time.Minute, true},
+		"Expires":                  {aDay, []http.Header{header("Expires", "0")}, 0, true},
+		"Vary: *":                  {aDay, []http.Header{header("Vary", "*")}, 0, true},
+		"no lifetime of the file":  {silent, []http.Header{cacheControl("max-age=3600")}, time.Hour, true},
+		"nor a longer one":         {silent, []http.Header{cacheControl("max-age=864000")}, day, true},
+		"more than such a header":  {aDay, []http.Header{cacheControl("max-age=86400, x=" + strings.Repeat("x", 4000))}, 0, true},
+		"no-store in a long one":   {aDay, []http.Header{cacheControl("no-store, x=" + strings.Repeat("x", 4000))}, 0, false},
+		"in a very long one":       {aDay, []http.Header{cacheControl("x=" + strings.Repeat("x", 9000) + ", No-Store")}, 0, false},
+		"no-store, and long Vary":  {aDay, []http.Header{header("Cache-Control", "no-store", "Vary", strings.Repeat("x", 4000))}, 0, false},
+		"and many of them":         {aDay, []http.Header{{"Cache-Control": {"no-store"}, "Vary": slices.Repeat([]string{"x"}, 33)}}, 0, false},
+		"no-store after a quote":   {aDay, []http.Header{cacheControl(`max-age=3600", no-store, ext="`)}, 0, false},
+		"a long Expires":           {rules("/private", "Expires", strings.Repeat("0", 9000)), nil, 0, true},
+		"a long Age":               {rules("/private", "Cache-Control", "max-age=86400", "Age", strings.Repeat("0", 9000)+"86400"), nil, 0, true},
+		"a long Vary":              {rules("/private", "Cache-Control", "max-age=86400", "Vary", "*, "+strings.Repeat("x", 9000)), nil, 0, true},
+		"a long Cache-Control":     {rules("/private", "Cache-Control", "no-store, x="+strings.Repeat("x", 9000)), nil, 0, false},
+		"stale-while-revalidate":   {rules("/private", "Cache-Control", "max-age=86400, stale-while-revalidate=9999"), []http.Header{cacheControl("max-age=600")}, 10 * time.Minute, true},
+		"must-revalidate on a way": {rules("/private", "Cache-Control", "max-age=600, stale-while-revalidate=9999"), []http.Header{cacheControl("must-revalidate")}, 10 * time.Minute, true},
 	} {
-		if tt.r.Policy = policy.Unreachable(); tt.r.Err == nil {
-			tt.r.Policy = policy.Unavailable()
-		}
-		synctest.Test(t, func(t *testing.T) { // a Cache may take a tenth less, or a fifth if unreachable
-			tt.r.Time = time.Now()
-			var c cache.Cache
-			src := &cache.Source{Load: func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) { return tt.r, nil }}
-			_, until, err := c.Get(t.Context(), fetch.Origin{}, src)
-			if got := time.Until(until); err != nil || got > tt.want*6/5 || got < tt.want*4/5 {
-				t.Errorf("%s: holds for %v, want %v; %v", brief(tt.r), got, tt.want, err)
-			}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := *tt.answer
+				s := &site{serve: always(over(&r, tt.hops...))}
+				dated := r
+				dated.Time = time.Now()
+				if got, _ := cache.Lifetime(&dated); got != tt.want {
+					t.Errorf("Lifetime is %v, want %v", got, tt.want)
+				}
+				holds := max(tt.want, time.Minute)
+				store := new(memStore)
+				open := func() *cache.Cache { return (&cache.Cache{Store: store, Logger: quiet}).WithoutSpread() }
+				c := open()
+				get(t, c, s, "https://a.example")
+				closeCache(t, c)
+				if store.kept() > 0 != tt.stored {
+					t.Errorf("%d values are stored, want any: %v", store.kept(), tt.stored)
+				}
+				if tt.stored { // a restart in time asks no origin
+					time.Sleep(holds/5*4 - time.Second)
+					c = open()
+					if get(t, c, s, "https://a.example"); s.count() != 1 {
+						t.Error("asked again within the lifetime")
+					}
+					time.Sleep(holds/5 + 2*time.Second)
+					closeCache(t, c)
+					c = open()
+					if get(t, c, s, "https://a.example"); s.count() != 2 {
+						t.Error("not asked after the lifetime and a restart")
+					}
+					closeCache(t, c)
+				}
+				n := s.count()
+				c = new(cache.Cache).WithoutSpread()
+				get(t, c, s, "https://a.example")
+				time.Sleep(holds + time.Second)
+				start := time.Now()
+				s.delay = time.Second // to tell a fetch that is waited for
+				if get(t, c, s, "https://a.example"); s.count() != n+2 || time.Since(start) != time.Second {
+					t.Errorf("after the lifetime: %d fetches, %v waited", s.count()-n, time.Since(start))
+				}
+				closeCache(t, c)
+			})
 		})
 	}
 }

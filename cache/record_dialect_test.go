@@ -114,26 +114,13 @@ func TestEachDialectHasItsOwnInMemory(t *testing.T) {
 // read, the answer is an outage that says what to do.
 func TestALoadOfAnotherDialectIsReadAgain(t *testing.T) {
 	body := []byte(manyReadings)
-	whole := &fetch.Result{StatusCode: 200, Dialect: policy.Google, Body: body, Policy: policy.Google.Parse(body)}
-	bare := &fetch.Result{StatusCode: 200, Dialect: policy.Google, Policy: policy.Google.Parse(body)}
-	for _, tt := range []struct {
-		r    *fetch.Result
-		want string
-	}{
-		{whole, policy.Parse(body).String()},
-		{bare, policy.Unreachable().String()},
-	} {
-		c := new(cache.Cache)
-		r, _, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: (&loaded{tt.r}).load})
-		if err != nil || r.Dialect != policy.RFC9309 || r.Policy.String() != tt.want || (r.Err != nil) != (tt.r == bare) {
-			t.Errorf("got %v in %v, %v, %v, want %v", r.Policy, r.Dialect, r.Err, err, tt.want)
+	for want, file := range map[string][]byte{policy.Parse(body).String(): body, policy.Unreachable().String(): nil} {
+		load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+			return &fetch.Result{StatusCode: 200, Dialect: policy.Google, Body: file, Policy: policy.Google.Parse(body)}, nil
+		}
+		r := ask(t, new(cache.Cache), &cache.Source{Load: load}, "https://a.example")
+		if r.Dialect != policy.RFC9309 || r.Policy.String() != want || (r.Err != nil) != (file == nil) {
+			t.Errorf("got %v in %v, %v, want %v", r.Policy, r.Dialect, r.Err, want)
 		}
 	}
-}
-
-// loaded gives one Result.
-type loaded struct{ *fetch.Result }
-
-func (l *loaded) load(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
-	return l.Result, nil
 }

@@ -1,7 +1,6 @@
 package cache_test
 
 import (
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,21 +87,23 @@ func TestJitterNeverGoesBelowTheFloor(t *testing.T) {
 func TestACopyIsKeptForAnOutageAsLongAsItShould(t *testing.T) {
 	const month = 30 * day
 	for _, tt := range []struct {
-		name         string
-		cache        *cache.Cache
-		cacheControl string
-		after        time.Duration
-		kept         bool
+		name   string
+		cache  *cache.Cache
+		answer *fetch.Result
+		after  time.Duration
+		kept   bool
 	}{
-		{"30 days", &cache.Cache{}, "max-age=3600", month, true},
-		{"and no longer", &cache.Cache{}, "max-age=3600", month + time.Hour, false},
-		{"not at all", (&cache.Cache{}).WithTerms(day, 0), "max-age=3600", time.Hour, false},
-		{"stale-if-error does not shorten", &cache.Cache{}, "max-age=3600, stale-if-error=0", month, true},
-		{"nor does must-revalidate", &cache.Cache{}, "max-age=3600, must-revalidate", month, true},
-		{"nor no-store", &cache.Cache{}, "no-store", month, true},
+		{"30 days", &cache.Cache{}, rules("/private", "Cache-Control", "max-age=3600"), month, true},
+		{"and no longer", &cache.Cache{}, rules("/private", "Cache-Control", "max-age=3600"), month + time.Hour, false},
+		{"not at all", (&cache.Cache{}).WithTerms(day, 0), rules("/private", "Cache-Control", "max-age=3600"), time.Hour, false},
+		{"stale-if-error does not shorten", &cache.Cache{}, rules("/private", "Cache-Control", "max-age=3600, stale-if-error=0"), month, true},
+		{"nor does must-revalidate", &cache.Cache{}, rules("/private", "Cache-Control", "max-age=3600, must-revalidate"), month, true},
+		// What a status means depends on the dialect: that a site was open without rules bridges no outage.
+		{"of rules, not of a 200", &cache.Cache{}, unavailable(200, "Cache-Control", "max-age=60"), time.Hour, false},
+		{"nor no-store", &cache.Cache{}, rules("/private", "Cache-Control", "no-store"), month, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c, s := tt.cache.WithoutSpread(), &site{serve: inTurn(rules("/private", "Cache-Control", tt.cacheControl), down())}
+			c, s := tt.cache.WithoutSpread(), &site{serve: inTurn(tt.answer, down())}
 			get(t, c, s, "https://a.example")
 			time.Sleep(tt.after)
 			if kept := get(t, c, s, "https://a.example").Err == nil; kept != tt.kept {
@@ -139,20 +140,6 @@ func TestOnlyWhatMayBeStoredIsValidated(t *testing.T) {
 			closeCache(t, c)
 		})
 	}
-}
-
-// A reason that is not a status: what a status means depends on the dialect.
-func TestACopyIsOneOfRulesNotOfA200(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		open := &fetch.Result{StatusCode: 200, Policy: policy.Unavailable(), Header: header("Cache-Control", "max-age=60")}
-		c, s := new(cache.Cache), &site{serve: inTurn(open, down())}
-		get(t, c, s, "https://a.example")
-		time.Sleep(time.Hour)
-		if r := get(t, c, s, "https://a.example"); r.Err == nil {
-			t.Error("that a site was open without rules bridges an outage")
-		}
-		closeCache(t, c)
-	})
 }
 
 // An outage enters its next stage when it is time, not when the origin is next asked.
@@ -192,40 +179,6 @@ func TestWhatTheLadderAssumesHasItsDialect(t *testing.T) {
 	})
 }
 
-// What is dropped of a header for its length must not have been what made the answer stale.
-func TestAFieldTooLongToKeepMakesNothingLast(t *testing.T) {
-	for name, fields := range map[string][]string{
-		"Expires":  {"Expires", strings.Repeat("0", 9000)},
-		"Age":      {"Cache-Control", "max-age=86400", "Age", strings.Repeat("0", 9000) + "86400"},
-		"Vary":     {"Cache-Control", "max-age=86400", "Vary", "*, " + strings.Repeat("x", 9000)},
-		"no-store": {"Cache-Control", "no-store, x=" + strings.Repeat("x", 9000)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := new(memStore)
-				c := &cache.Cache{Store: store, Logger: quiet}
-				r := rules("/p", fields...)
-				r.Time = time.Now()
-				want, _ := cache.Lifetime(r)
-				s := &site{serve: always(r)}
-				get(t, c, s, "https://a.example")
-				time.Sleep(want + 2*time.Minute)
-				get(t, c, s, "https://a.example")
-				if s.count() != 2 {
-					t.Errorf("FreshnessLifetime is %v, yet it holds after %v", want, want+2*time.Minute)
-				}
-				closeCache(t, c)
-				time.Sleep(want + 2*time.Minute)
-				c = &cache.Cache{Store: store, Logger: quiet}
-				if get(t, c, s, "https://a.example"); s.count() != 3 {
-					t.Errorf("FreshnessLifetime is %v, yet as stored it holds after %v", want, want+2*time.Minute)
-				}
-				closeCache(t, c)
-			})
-		})
-	}
-}
-
 // Get says until when its answer holds: the end of a lifetime, or the next attempt after a failure.
 func TestGetSaysWhenTheOriginIsAskedNext(t *testing.T) {
 	for _, tt := range []struct {
@@ -240,7 +193,14 @@ func TestGetSaysWhenTheOriginIsAskedNext(t *testing.T) {
 		{"no file", cache.LastGood, []*fetch.Result{unavailable(404)}, time.Hour, 23 * time.Hour},
 		{"a 403", cache.LastGood, []*fetch.Result{unavailable(403)}, 0, time.Hour},
 		{"a status of the moment", cache.LastGood, []*fetch.Result{unavailable(429)}, time.Minute, 4 * time.Minute},
+		{"no-store", cache.LastGood, []*fetch.Result{rules("/", "Cache-Control", "no-store")}, 0, time.Minute},
+		{"more than a day", cache.LastGood, []*fetch.Result{rules("/", "Cache-Control", "max-age=864000")}, 0, day},
+		{"of the moment, a second", cache.LastGood, []*fetch.Result{retryAfter(unavailable(429), time.Second)}, 0, time.Minute},
 		{"unreachable", cache.LastGood, []*fetch.Result{down()}, 10 * time.Second, 20 * time.Second},
+		{"a Retry-After of a second", cache.LastGood, []*fetch.Result{retryAfter(down(), time.Second)}, 0, 30 * time.Second},
+		{"one before now", cache.LastGood, []*fetch.Result{retryAfter(down(), -time.Hour)}, 0, 30 * time.Second},
+		{"of an hour", cache.LastGood, []*fetch.Result{retryAfter(outage(503), time.Hour)}, 0, time.Hour},
+		{"of 292 years", cache.LastGood, []*fetch.Result{retryAfter(down(), 1<<63-1)}, 0, day},
 		{"unreachable, strictly", cache.Strict, []*fetch.Result{rules("/", "Cache-Control", "max-age=600"), down()}, 10 * time.Minute, 30 * time.Second},
 		{"a copy that bridges an outage", cache.LastGood, []*fetch.Result{rules("/", "Cache-Control", "max-age=600"), down()}, 10 * time.Minute, 30 * time.Second},
 	} {
@@ -270,28 +230,115 @@ func TestGetSaysWhenTheOriginIsAskedNext(t *testing.T) {
 	}
 }
 
-// A negative field stands for none: no limit, no least time, no default.
-func TestNegativeFieldsStandForNone(t *testing.T) {
+func retryAfter(r *fetch.Result, d time.Duration) *fetch.Result {
+	r.RetryAfter = d
+	return r
+}
+
+// A status of the moment opens no site whose rules are known, and none for long.
+func TestAStatusOfTheMomentHoldsForMinutes(t *testing.T) {
+	const floor = time.Minute
+	copied := rules("/secret", "Cache-Control", "max-age=1")
+	lasting := header("Cache-Control", "max-age=86400")
 	for _, tt := range []struct {
-		name  string
-		cache *cache.Cache
-		r     *fetch.Result
-		after time.Duration
-		want  int // fetches
+		name   string
+		cache  *cache.Cache
+		first  *fetch.Result   // nil: none
+		moment []*fetch.Result // in turn, the last for ever
+		open   bool            // whether /secret is allowed meanwhile
+		asked  []time.Duration // after how long the origin is asked again, each time
 	}{
-		{"MinTTL", &cache.Cache{MinTTL: -1}, rules("/", "Cache-Control", "max-age=0"), time.Nanosecond, 2},
-		{"MaxTTL", &cache.Cache{MaxTTL: -1, NoRefresh: true}, rules("/", "Cache-Control", "max-age=31536000"), 364 * 24 * time.Hour, 1},
-		{"MaxTTL, and no header", &cache.Cache{MaxTTL: -1}, rules("/"), 24 * time.Hour, 2},
-		{"MinRetry", &cache.Cache{MinRetry: -1}, down(), time.Nanosecond, 2},
-		{"MaxOrigins", &cache.Cache{MaxOrigins: -1}, rules("/"), time.Hour, 1},
-		{"MaxBytes", &cache.Cache{MaxBytes: -1}, rules("/"), time.Hour, 1},
+		{"429 with a copy", &cache.Cache{}, copied, []*fetch.Result{retryAfter(unavailable(429), 5*time.Second)}, false, []time.Duration{floor, floor}},
+		{"429 without one", &cache.Cache{}, nil, []*fetch.Result{unavailable(429)}, true,
+			[]time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour}},
+		{"503 that allows", &cache.Cache{}, nil, []*fetch.Result{unavailable(503)}, true, []time.Duration{5 * time.Minute, 10 * time.Minute}},
+		{"503 that would allow", &cache.Cache{}, copied, []*fetch.Result{unavailable(503)}, false, []time.Duration{5 * time.Minute, 10 * time.Minute}},
+		{"Retry-After", &cache.Cache{}, nil, []*fetch.Result{retryAfter(unavailable(431), 2*time.Hour), unavailable(431)}, true, []time.Duration{2 * time.Hour, 10 * time.Minute}},
+		{"Retry-After of two days", &cache.Cache{}, nil, []*fetch.Result{retryAfter(unavailable(425), 48*time.Hour)}, true, []time.Duration{day}},
+		{"a long MinTTL", &cache.Cache{MinTTL: 2 * time.Hour}, nil, []*fetch.Result{unavailable(408)}, true, []time.Duration{2 * time.Hour, 2 * time.Hour}},
+		{"a stated lifetime", &cache.Cache{}, nil, []*fetch.Result{{StatusCode: 421, Header: lasting, Policy: unavailable(421).Policy}}, true, []time.Duration{5 * time.Minute}},
+		{"Strict", &cache.Cache{Outage: cache.Strict}, copied, []*fetch.Result{unavailable(428)}, true, []time.Duration{5 * time.Minute}},
+		{"GoogleLadder", &cache.Cache{Outage: cache.GoogleLadder}, copied, []*fetch.Result{unavailable(408)}, false, []time.Duration{5 * time.Minute}},
+		{"after a 404", &cache.Cache{}, unavailable(404, "Cache-Control", "max-age=1"), []*fetch.Result{unavailable(429)}, true, []time.Duration{5 * time.Minute}},
 	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tt.cache.NoRefresh = true
+				c, answers := tt.cache.WithoutSpread(), tt.moment
+				if tt.first != nil {
+					answers = append([]*fetch.Result{tt.first}, answers...)
+				}
+				s := &site{serve: inTurn(answers...)}
+				if tt.first != nil {
+					allowed(t, c, s, "/secret")
+					time.Sleep(62 * time.Second)
+				}
+				for _, wait := range tt.asked {
+					if open := allowed(t, c, s, "/secret"); open != tt.open {
+						t.Errorf("/secret allowed: %v, want %v", open, tt.open)
+					}
+					n := s.count()
+					time.Sleep(wait - time.Second)
+					if open := allowed(t, c, s, "/secret"); open != tt.open || s.count() != n {
+						t.Errorf("within %v: allowed %v, asked %d times; want %v, never", wait, open, s.count()-n, tt.open)
+					}
+					time.Sleep(time.Second)
+					if allowed(t, c, s, "/secret"); s.count() != n+1 {
+						t.Errorf("after %v: asked %d times, want once", wait, s.count()-n)
+					}
+				}
+				closeCache(t, c)
+			})
+		})
+	}
+}
+
+// The origin's own rules come back with its next answer, and a failure of the other kind
+// begins with its own first pause.
+func TestAfterAStatusOfTheMomentTheRulesHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := (&cache.Cache{NoRefresh: true}).WithoutSpread()
+		s := &site{serve: inTurn(unavailable(429), unavailable(429), down(), down(), unavailable(429), rules("/secret"))}
+		for i, step := range []struct {
+			after time.Duration
+			open  bool
+		}{
+			{0, true}, {5 * time.Minute, true}, {10 * time.Minute, false}, {30 * time.Second, false},
+			{time.Minute, true}, {5 * time.Minute, false},
+		} {
+			time.Sleep(step.after)
+			if open := allowed(t, c, s, "/secret"); open != step.open || s.count() != i+1 {
+				t.Errorf("step %d: allowed %v, asked %d times in all; want %v, %d", i, open, s.count(), step.open, i+1)
+			}
+		}
+		closeCache(t, c)
+	})
+}
+
+// RFC 6585 §4: "Responses with the 429 status code MUST NOT be stored by a cache." What is
+// in the Store stays there.
+func TestAStatusOfTheMomentIsNotStored(t *testing.T) {
+	for _, first := range []*fetch.Result{nil, rules("/secret", "Cache-Control", "max-age=60")} {
 		synctest.Test(t, func(t *testing.T) {
-			c, s := tt.cache.WithoutSpread(), &site{serve: always(tt.r)}
+			store := new(lockStore)
+			s := &site{serve: always(unavailable(429))}
+			if first != nil {
+				s.serve = inTurn(first, unavailable(429))
+			}
+			c := &cache.Cache{Store: store, Logger: quiet}
 			get(t, c, s, "https://a.example")
-			time.Sleep(tt.after)
-			if get(t, c, s, "https://a.example"); s.count() != tt.want {
-				t.Errorf("%s: %d fetches, want %d", tt.name, s.count(), tt.want)
+			time.Sleep(2 * time.Minute)
+			before := store.count("Put")
+			get(t, c, s, "https://a.example")
+			closeCache(t, c)
+			if n := store.count("Put"); n != before || first == nil && n != 0 {
+				t.Errorf("%d values were put before the 429, %d with it", before, n)
+			}
+			// After a restart the copy holds again, and without one the origin is asked.
+			n := s.count()
+			c = &cache.Cache{Store: store, Logger: quiet}
+			if open := allowed(t, c, s, "/secret"); open != (first == nil) || s.count() != n+1 {
+				t.Errorf("after a restart /secret is allowed: %v, and the origin is asked %d times", open, s.count()-n)
 			}
 			closeCache(t, c)
 		})
