@@ -3,6 +3,7 @@ package cache_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -53,18 +54,15 @@ func BenchmarkGet(b *testing.B) {
 
 // each shares b.N calls of f among goroutines.
 func each(b *testing.B, goroutines int, f func(i int)) {
-	done := make(chan struct{})
+	var all sync.WaitGroup
 	b.ResetTimer()
 	for g := range goroutines {
-		go func() {
+		all.Go(func() {
 			start := rand.IntN(1 << 20)
-			for i := range b.N/goroutines + (b.N%goroutines+goroutines-1-g)/goroutines {
+			for i := g; i < b.N; i += goroutines {
 				f(start + i*7919)
 			}
-			done <- struct{}{}
-		}()
+		})
 	}
-	for range goroutines {
-		<-done
-	}
+	all.Wait()
 }

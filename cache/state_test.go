@@ -100,6 +100,7 @@ func TestACopyIsKeptForAnOutageAsLongAsItShould(t *testing.T) {
 		{"nor does must-revalidate", &cache.Cache{}, rules("/private", "Cache-Control", "max-age=3600, must-revalidate"), month, true},
 		// What a status means depends on the dialect: that a site was open without rules bridges no outage.
 		{"of rules, not of a 200", &cache.Cache{}, unavailable(200, "Cache-Control", "max-age=60"), time.Hour, false},
+		{"nor no-cache", &cache.Cache{}, rules("/private", "Cache-Control", "no-cache"), month, true},
 		{"nor no-store", &cache.Cache{}, rules("/private", "Cache-Control", "no-store"), month, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -493,20 +493,3 @@ func (v httpVector) outcomes(t *testing.T, c *cache.Cache) (all []string) {
 	}
 	return all
 }
-
-// What governs the reuse of content does not govern permission: robots.txt rules hold on
-// in an outage whatever Cache-Control says (caching.jsonl, clamp_note).
-func TestNoCacheDoesNotEndTheLastGoodCopy(t *testing.T) {
-	for _, v := range httpVectors(t) {
-		if v.ID != "stale-close-no-cache" {
-			continue
-		}
-		synctest.Test(t, func(t *testing.T) {
-			v.ID = "stale-sie-503" // with LastGood
-			c := v.cache()
-			if got := fmt.Sprint(v.outcomes(t, c)); got != "[miss hit]" {
-				t.Errorf("%v, want the copy to be used", got)
-			}
-		})
-	}
-}

@@ -179,45 +179,30 @@ func TestTheSuiteOverAStore(t *testing.T) {
 }
 
 func TestEveryFaultIsFound(t *testing.T) {
-	for fault, by := range map[string]string{
-		"nil for a miss":        "what was put is what is got",
-		"drops zeros":           "what was put is what is got",
-		"text columns":          "what was put is what is got",
-		"cuts values at 64 KiB": "what was put is what is got",
-		"cuts values at a line": "what was put is what is got",
-		"overwrites in place":   "what was put is what is got",
-		"keeps its argument":    "what was put is what is got",
-		"folds keys":            "keys are whatever an origin can be",
-		"folds case":            "keys are whatever an origin can be",
-		"cuts keys at 255":      "keys are whatever an origin can be",
-		"cuts keys at 600":      "keys are whatever an origin can be",
-		"blanks are trimmed":    "keys are whatever an origin can be",
-		"unescapes":             "keys are whatever an origin can be",
-		"two keys in one file":  "keys are whatever an origin can be",
-		"writes _ for /":        "keys are whatever an origin can be",
-		"writes _ for :":        "keys are whatever an origin can be",
-		"writes _ for .":        "keys are whatever an origin can be",
-		"writes _ for %":        "keys are whatever an origin can be",
-		"writes _ for  ":        "keys are whatever an origin can be",
-		"lasts 10 ms":           "values last as long as they should",
-		"lasts ms for s":        "values last as long as they should",
-		"lasts a third":         "values last as long as they should",
-		"overflows":             "values last as long as they should",
-		"waits":                 "calls end with their context",
-		"tears":                 "concurrent calls never see half a value",
-		"locks twice":           "a lock has one holder",
-		"locks never":           "a lock has one holder",
-		"locks for ever":        "a lock has one holder",
-		"no way back":           "a lock has one holder",
-		"locks lapse":           "a lock lasts until it is given back",
-		"unlocks for others":    "a lock has one holder",
-	} {
-		t.Run(fault, func(t *testing.T) {
-			for _, claim := range claims {
-				if claim.name == by && !found(t, claim.test, &stub{fault: fault}) {
-					t.Errorf("%q found nothing", by)
-				}
+	faults := map[string][]string{ // by the claims that find them
+		"what was put is what is got": {
+			"nil for a miss", "drops zeros", "text columns", "cuts values at 64 KiB", "cuts values at a line",
+			"overwrites in place", "keeps its argument",
+		},
+		"keys are whatever an origin can be": {
+			"folds keys", "folds case", "cuts keys at 255", "cuts keys at 600", "blanks are trimmed", "unescapes",
+			"two keys in one file", "writes _ for /", "writes _ for :", "writes _ for .", "writes _ for %", "writes _ for  ",
+		},
+		"values last as long as they should":      {"lasts 10 ms", "lasts ms for s", "lasts a third", "overflows"},
+		"calls end with their context":            {"waits"},
+		"concurrent calls never see half a value": {"tears"},
+		"a lock has one holder":                   {"locks twice", "locks never", "locks for ever", "no way back", "unlocks for others"},
+		"a lock lasts until it is given back":     {"locks lapse"},
+	}
+	for _, claim := range claims {
+		for _, fault := range faults[claim.name] {
+			if !found(t, claim.test, &stub{fault: fault}) {
+				t.Errorf("%q finds nothing where a store %q", claim.name, fault)
 			}
-		})
+		}
+		delete(faults, claim.name)
+	}
+	if len(faults) > 0 {
+		t.Errorf("no such claims: %v", faults)
 	}
 }
