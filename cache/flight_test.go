@@ -390,9 +390,7 @@ func TestAPanicOfAFetchIsAFailureWithAPause(t *testing.T) {
 		closeCache(t, c)
 
 		store := new(memStore)
-		c = &cache.Cache{Store: store, Logger: quiet}
-		get(t, c, &site{serve: always(rules("/private"))}, "https://a.example")
-		closeCache(t, c)
+		then(t, store, rules("/private"))
 		time.Sleep(25 * time.Hour)
 		c = &cache.Cache{Store: store, Logger: quiet}
 		if got := verdictOf(ask(t, c, src, "https://a.example")); got != "rules" {

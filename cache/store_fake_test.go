@@ -3,6 +3,7 @@ package cache_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -177,5 +178,29 @@ func on(call string, fault func(context.Context) error) func(context.Context, st
 			return fault(ctx)
 		}
 		return ctx.Err()
+	}
+}
+
+// then is what the next process over a Store says of a site, and of its answer; it ends with that.
+func then(t *testing.T, store cache.Store, answer *fetch.Result) *fetch.Result {
+	t.Helper()
+	c := &cache.Cache{Store: store, Logger: quiet}
+	defer closeCache(t, c)
+	return get(t, c, &site{serve: always(answer)}, "https://a.example")
+}
+
+func fails(context.Context) error { return errors.New("no connection") }
+
+func late(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// damage flips a byte of each value, or flips it back.
+func (s *lockStore) damage() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.values {
+		v[len(v)-1] ^= 1
 	}
 }

@@ -2,7 +2,6 @@ package cache_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,22 +12,6 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
 )
-
-func fails(context.Context) error { return errors.New("no connection") }
-
-func late(ctx context.Context) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// damage flips a byte of each value, or flips it back.
-func (s *lockStore) damage() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, v := range s.values {
-		v[len(v)-1] ^= 1
-	}
-}
 
 // A situation is what a process that has just begun finds in its Store.
 type situation struct {
@@ -146,9 +129,7 @@ func (s situation) run(t *testing.T, answer *fetch.Result, outage cache.Outage, 
 		return c
 	}
 	if s.before != nil {
-		first := open()
-		get(t, first, &site{serve: always(s.before)}, "https://a.example")
-		closeCache(t, first)
+		then(t, backing, s.before)
 		time.Sleep(s.age)
 	}
 	if s.fault != nil {
@@ -204,47 +185,44 @@ func TestWhatTheStoreSaysInTheEndHolds(t *testing.T) {
 	for _, s := range situations {
 		for _, answer := range []*fetch.Result{unavailable(429), outage(503)} {
 			for _, lost := range []bool{false, true} {
-				for _, strict := range []bool{false, true} {
+				for set := range cache.GoogleLadder {
 					if s.fault == nil || s.name == "empty values" || s.name == "damaged" && lost {
 						continue
 					}
-					t.Run(fmt.Sprintf("%s, %d, lost %t, strict %t", s.name, answer.StatusCode, lost, strict), func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) {
-							store, set := new(lockStore), cache.LastGood
-							if strict {
-								set = cache.Strict
-							}
-							first := &cache.Cache{Store: store, Logger: quiet}
-							get(t, first, &site{serve: always(rules("/private"))}, "https://a.example")
-							closeCache(t, first)
-							s.fault(store)
-							c := (&cache.Cache{Store: store, Outage: set, Logger: quiet}).WithoutSpread()
-							live := &site{serve: always(retryAfter(answer, 2*time.Hour))}
-							for range 4 { // the last one asks the Store, and not the site
-								if got := verdictOf(get(t, c, live, "https://a.example")); got != "disallow" || live.count() != 1 {
-									t.Fatalf("%s after %d fetches, while nothing is known", got, live.count())
-								}
-								time.Sleep(6 * time.Second)
-							}
-							if store.misbehave(nil); s.name == "damaged" {
-								s.fault(store)
-							}
-							want := "rules"
-							if lost {
-								store.lose(store.keys()[0])
-								want = map[int]string{429: "allow", 503: "disallow"}[answer.StatusCode]
-							}
-							r := get(t, c, live, "https://a.example")
-							if got := verdictOf(r); got != want || live.count() != 1 || answer.StatusCode == 503 && lost && r.StatusCode != 503 {
-								t.Errorf("%s after %d fetches, want %s after one", got, live.count(), want)
-							}
-							closeCache(t, c)
-						})
+					t.Run(fmt.Sprintf("%s, %d, lost %t, outage %d", s.name, answer.StatusCode, lost, set), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) { s.recovers(t, answer, lost, set) })
 					})
 				}
 			}
 		}
 	}
+}
+
+func (s situation) recovers(t *testing.T, answer *fetch.Result, lost bool, set cache.Outage) {
+	store := new(lockStore)
+	then(t, store, rules("/private"))
+	s.fault(store)
+	c := (&cache.Cache{Store: store, Outage: set, Logger: quiet}).WithoutSpread()
+	live := &site{serve: always(retryAfter(answer, 2*time.Hour))}
+	for range 4 { // the last one asks the Store, and not the site
+		if got := verdictOf(get(t, c, live, "https://a.example")); got != "disallow" || live.count() != 1 {
+			t.Fatalf("%s after %d fetches, while nothing is known", got, live.count())
+		}
+		time.Sleep(6 * time.Second)
+	}
+	if store.misbehave(nil); s.name == "damaged" {
+		s.fault(store)
+	}
+	want := "rules"
+	if lost {
+		store.lose(store.keys()[0])
+		want = map[int]string{429: "allow", 503: "disallow"}[answer.StatusCode]
+	}
+	r := get(t, c, live, "https://a.example")
+	if got := verdictOf(r); got != want || live.count() != 1 || answer.StatusCode == 503 && lost && r.StatusCode != 503 {
+		t.Errorf("%s after %d fetches, want %s after one", got, live.count(), want)
+	}
+	closeCache(t, c)
 }
 
 // Rules that no Store may have leave a mark in it, which holds as long as they would, is written once a day, and gives
@@ -257,8 +235,7 @@ func TestRulesThatAreNotStoredLeaveAMark(t *testing.T) {
 			if locks {
 				backing = store
 			}
-			open := func() *cache.Cache { return &cache.Cache{Store: backing, Logger: quiet} }
-			c, s := open(), &site{serve: always(rules("/", "Cache-Control", "no-store"))}
+			c, s := &cache.Cache{Store: backing, Logger: quiet}, &site{serve: always(rules("/", "Cache-Control", "no-store"))}
 			for range 3 * 24 * 12 {
 				get(t, c, s, "https://a.example")
 				time.Sleep(5 * time.Minute)
@@ -269,13 +246,10 @@ func TestRulesThatAreNotStoredLeaveAMark(t *testing.T) {
 			}
 			for _, age := range []time.Duration{0, 28 * day, 5 * day} { // after each other
 				time.Sleep(age)
-				want := age == 5*day
-				c := open()
-				r := get(t, c, &site{serve: always(unavailable(429))}, "https://a.example")
-				if got := r.Policy.Decide("a", "/x").Allowed; got != want {
-					t.Errorf("after %v: got %s, want allowed %v", age, brief(r), want)
+				r := then(t, backing, unavailable(429))
+				if got := r.Policy.Decide("a", "/x").Allowed; got != (age == 5*day) {
+					t.Errorf("after %v: got %s, want it allowed after five more days", age, brief(r))
 				}
-				closeCache(t, c)
 			}
 		})
 	}
@@ -286,12 +260,10 @@ func TestA404ReplacesTheMark(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := new(memStore)
 			for i, answer := range []*fetch.Result{rules("/", "Cache-Control", "no-store"), unavailable(404, "Cache-Control", field), unavailable(429)} {
-				c := &cache.Cache{Store: store, Logger: quiet}
-				r := get(t, c, &site{serve: always(answer)}, "https://a.example")
+				r := then(t, store, answer)
 				if allowed := r.Policy.Decide("a", "/x").Allowed; allowed != (i > 0) {
 					t.Errorf("%s: step %d: %s", field, i, brief(r))
 				}
-				closeCache(t, c)
 				time.Sleep(time.Hour)
 			}
 		})
@@ -345,9 +317,7 @@ func TestALostPutIsOwedAsAMark(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := new(memStore)
 			if tt.before != nil {
-				c := &cache.Cache{Store: store, Logger: quiet}
-				get(t, c, &site{serve: always(tt.before)}, "https://a.example")
-				closeCache(t, c)
+				then(t, store, tt.before)
 				time.Sleep(time.Hour)
 			}
 			store.misbehave(on("Put", tt.put))
@@ -369,11 +339,9 @@ func TestALostPutIsOwedAsAMark(t *testing.T) {
 				}
 			}
 			closeCache(t, c)
-			c = &cache.Cache{Store: store, Logger: quiet}
-			if got := verdictOf(get(t, c, &site{serve: always(unavailable(429))}, "https://a.example")); got != tt.want {
+			if got := verdictOf(then(t, store, unavailable(429))); got != tt.want {
 				t.Errorf("%s: then %s, want %s", tt.name, got, tt.want)
 			}
-			closeCache(t, c)
 		})
 	}
 }
@@ -393,11 +361,9 @@ func TestADebtOutlastsTheRulesBeingReadAgain(t *testing.T) {
 				time.Sleep(2 * time.Minute)
 			}
 			closeCache(t, c)
-			c = &cache.Cache{Store: store, Logger: quiet}
-			if got := verdictOf(get(t, c, &site{serve: always(unavailable(429))}, "https://a.example")); got != "disallow" {
+			if got := verdictOf(then(t, store, unavailable(429))); got != "disallow" {
 				t.Errorf("after %d reads: %s, want disallow", reads, got)
 			}
-			closeCache(t, c)
 		})
 	}
 }
