@@ -21,12 +21,9 @@ func ExampleCache_Get() {
 		fmt.Println("fetching")
 		return &fetch.Result{StatusCode: 200, Policy: policy.Parse([]byte("User-agent: *\nDisallow: /private\n"))}, nil
 	}
-	for _, raw := range []string{"https://www.example/private", "HTTPS://WWW.EXAMPLE:443/public"} {
-		u, err := url.Parse(raw)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
+	for _, u := range []*url.URL{
+		{Scheme: "https", Host: "www.example", Path: "/private"}, {Scheme: "HTTPS", Host: "WWW.EXAMPLE:443", Path: "/public"},
+	} {
 		o, err := fetch.OriginOf(u)
 		if err != nil {
 			fmt.Println(err)

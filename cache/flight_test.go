@@ -348,23 +348,21 @@ func TestTheNextRefreshIsWaitedForAgain(t *testing.T) {
 func TestACallerWhoLeavesFailsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := new(cache.Cache), &site{serve: always(rules("/private")), delay: 2 * time.Second}
-		o := origin(t, "https://a.example")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var left sync.WaitGroup
 		left.Go(func() {
-			if r, _, err := c.Get(ctx, o, &cache.Source{Load: s.load}); err != context.DeadlineExceeded || r != nil {
+			if r, _, err := c.Get(ctx, origin(t, "https://a.example"), &cache.Source{Load: s.load}); err != context.DeadlineExceeded || r != nil {
 				t.Errorf("the leader got %v, %v, want the error of its context", r, err)
 			}
 		})
 		synctest.Wait()
-		r, _, err := c.Get(t.Context(), o, &cache.Source{Load: s.load})
-		if err != nil || r.Err != nil {
-			t.Errorf("the follower got %v, %v", r, err)
+		if r := get(t, c, s, "https://a.example"); r.Err != nil {
+			t.Errorf("the follower got %s", brief(r))
 		}
 		left.Wait()
-		if _, _, err := c.Get(t.Context(), o, &cache.Source{Load: s.load}); err != nil || s.count() != 1 {
-			t.Errorf("afterwards: %v and %d fetches, want 1", err, s.count())
+		if get(t, c, s, "https://a.example"); s.count() != 1 {
+			t.Errorf("afterwards: %d fetches, want 1", s.count())
 		}
 	})
 }

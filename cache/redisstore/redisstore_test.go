@@ -119,7 +119,7 @@ func (s server) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func (s server) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (server) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
