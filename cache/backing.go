@@ -137,7 +137,7 @@ func (p *part) call(ctx context.Context, limit time.Duration, f func(context.Con
 	return p.do(ctx, limit, f)
 }
 
-// enter waits for a place: for limit, and as long as no call fails for placeWait. To be busy is no failure.
+// enter waits for a place: for limit, and while no call fails for up to placeWait. To be busy is no failure.
 func (p *part) enter(ctx context.Context, limit time.Duration) bool {
 	for waited := time.Duration(0); waited < max(limit, placeWait); waited += limit {
 		select {

@@ -27,7 +27,7 @@ const (
 )
 
 // trim copies what is kept of a result in memory. The origin decides how long its fields and redirects are: none is kept
-// as it came. Strings are copied because net/http makes all of a header from one buffer, a Body as part of a larger one.
+// as it came. Strings are copied: net/http makes all of a header from one buffer. So is a Body: it may be part of more.
 func (t *terms) trim(r *fetch.Result) *fetch.Result {
 	s := *r
 	if t.keepBody {

@@ -62,7 +62,7 @@ func Open(dir string) (*Store, error) {
 
 // Get implements cache.Store. What is damaged, or under another key, is an error and not cache.ErrMiss: there
 // was something.
-func (s *Store) Get(_ context.Context, key string) ([]byte, error) {
+func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	path := s.path(key)
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.ModTime().After(time.Now()) {
@@ -80,7 +80,7 @@ func (s *Store) Get(_ context.Context, key string) ([]byte, error) {
 }
 
 // Put implements cache.Store. It leaves the disk to write when it likes.
-func (s *Store) Put(_ context.Context, key string, data []byte, ttl time.Duration) error {
+func (s *Store) Put(ctx context.Context, key string, data []byte, ttl time.Duration) error {
 	path := s.path(key)
 	if err := write(path, append([]byte(key+"\n"), data...), time.Now().Add(ttl)); err != nil {
 		return fmt.Errorf("dirstore: put: %w", err)

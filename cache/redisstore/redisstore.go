@@ -86,7 +86,7 @@ func (s *Store) Lock(ctx context.Context, key string, ttl time.Duration) (unlock
 	go l.renew(done)
 	return sync.OnceFunc(func() {
 		close(done)
-		l.hold(0)
+		_, _ = l.hold(0) // otherwise it lapses
 	}), true, nil
 }
 
