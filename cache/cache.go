@@ -216,15 +216,10 @@ func (c *Cache) init() {
 
 func (t *terms) init(c *Cache) {
 	*t = terms{
-		minTTL:     orDefault(c.MinTTL, defaultMinTTL, 0),
-		maxTTL:     orDefault(c.MaxTTL, defaultTTL, century),
-		defaultTTL: defaultTTL,
-		maxStale:   defaultMaxStale,
-		minRetry:   orDefault(c.MinRetry, defaultMinRetry, 0),
-		outage:     c.Outage,
-		noRefresh:  c.NoRefresh,
-		keepBody:   c.KeepBody,
-		draw:       t.draw, // of a test
+		minTTL: orDefault(c.MinTTL, defaultMinTTL, 0), maxTTL: orDefault(c.MaxTTL, defaultTTL, century),
+		defaultTTL: defaultTTL, maxStale: defaultMaxStale, minRetry: orDefault(c.MinRetry, defaultMinRetry, 0),
+		outage: c.Outage, noRefresh: c.NoRefresh, keepBody: c.KeepBody,
+		draw: t.draw, // of a test
 	}
 	t.maxRetry = max(t.minRetry, maxRetry)
 	if t.draw == nil {
