@@ -35,7 +35,7 @@ import (
 type Store struct {
 	// Client talks to one server, to the master that Sentinels name, or to a cluster. Open makes one. In the options of
 	// another, set ContextTimeoutEnabled: otherwise a silent server holds each call for five seconds, whatever its
-	// deadline. It must not be nil.
+	// deadline. If nil, every call panics.
 	Client redis.UniversalClient
 
 	// Prefix goes before all keys. If empty, "robotsgate:".

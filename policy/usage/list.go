@@ -45,6 +45,9 @@ func (l *list) add(s Statement) {
 	}
 	switch n := len(l.said); {
 	case n < maxStatements:
+		if l.said == nil {
+			l.said = make([]Statement, 0, 4)
+		}
 		l.said = append(l.said, s)
 	case n == maxStatements:
 		l.said = append(l.said, Statement{By: s.By, In: s.In, Line: s.Line, Offset: s.Offset, Problem: problemMore})
@@ -113,7 +116,6 @@ func (l *list) signal(s Statement) {
 	if !l.fits(ContentSignal, len(s.Text), s) {
 		return
 	}
-	l.said = slices.Grow(l.said, 1+strings.Count(s.Text, ","))
 	for member := range strings.SplitSeq(s.Text, ",") {
 		key, value, ok := strings.Cut(member, "=")
 		if !ok && isNo(afterColon(member)) {

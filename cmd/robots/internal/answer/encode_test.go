@@ -31,7 +31,12 @@ func expected(t *testing.T, v reflect.Value) string {
 	var fields []string
 	for i := range v.NumField() {
 		var value any
-		if f := v.Type().Field(i); !v.Field(i).IsZero() || f.Tag.Get("zero") != "null" {
+		f := v.Type().Field(i)
+		name, omits := strings.CutSuffix(f.Tag.Get("json"), ",omitempty")
+		if omits && v.Field(i).IsZero() {
+			continue
+		}
+		if !v.Field(i).IsZero() || f.Tag.Get("zero") != "null" {
 			value = v.Field(i).Interface()
 		}
 		var text bytes.Buffer
@@ -40,7 +45,7 @@ func expected(t *testing.T, v reflect.Value) string {
 		if err := e.Encode(value); err != nil {
 			t.Fatal(err)
 		}
-		fields = append(fields, fmt.Sprintf("%q:%s", v.Type().Field(i).Tag.Get("json"), bytes.TrimSpace(text.Bytes())))
+		fields = append(fields, fmt.Sprintf("%q:%s", name, bytes.TrimSpace(text.Bytes())))
 	}
 	return "{" + strings.Join(fields, ",") + "}"
 }
