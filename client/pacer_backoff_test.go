@@ -82,8 +82,7 @@ func TestPacerDoesNotBlameTheSiteForAnImpatientCaller(t *testing.T) {
 	}
 }
 
-// robotsAnswers is a Base with one robots.txt answer for all and empty pages. It logs
-// when either was asked for.
+// robotsAnswers is a Base with one robots.txt answer for all and empty pages. It logs when either was asked for.
 type robotsAnswers struct {
 	robots func() *http.Response
 	page   func() *http.Response

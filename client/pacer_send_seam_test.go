@@ -112,8 +112,7 @@ func TestPacerRefusesWhatWaitsAsWell(t *testing.T) {
 	})
 }
 
-// A robots.txt that goes on to answer 429, which allows, puts a request off by a pause, not
-// for ever.
+// A robots.txt that goes on to answer 429, which allows, puts a request off by a pause, not for ever.
 func TestPacerAPauseThatRobotsAsksForEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := 0

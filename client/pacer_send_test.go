@@ -21,8 +21,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// changing is a Base whose robots.txt becomes another after a time. It logs when it was
-// asked for what.
+// changing is a Base whose robots.txt becomes another after a time. It logs when it was asked for what.
 type changing struct {
 	lifetime      string // Cache-Control of robots.txt
 	before, after string // robots.txt, or "503"

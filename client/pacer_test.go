@@ -163,9 +163,8 @@ func (w *pacedWeb) upTo(d time.Duration) time.Duration {
 	return time.Duration(w.pick(int(d/time.Millisecond)+1)) * time.Millisecond
 }
 
-// Whatever 100 workers do (wait first or not, give up, read, close, forget), no site
-// sees two starts closer than its delay, a start closer than that to the end of another
-// request, or more requests under way than allowed.
+// Whatever 100 workers do (wait first or not, give up, read, close, forget), no site sees two starts closer than its
+// delay, a start closer than that to the end of another request, or more requests under way than allowed.
 func TestPacerKeepsDelayAndPlacesWhateverWorkersDo(t *testing.T) {
 	tier.Gate(t)
 	for seed := range uint64(30) {

@@ -55,9 +55,8 @@ func (h *hops) gaps(t *testing.T, host string, delay time.Duration) int {
 	return len(h.at[host])
 }
 
-// Where a redirect of robots.txt leads to keeps its pace: five hundred shops that
-// redirect to one site are one visitor to it. What has no turn there is no failure of anybody, and those who ask are
-// answered in the end.
+// Where a redirect of robots.txt leads to keeps its pace: five hundred shops that redirect to one site are one visitor
+// to it. What has no turn there is no failure of anybody, and those who ask are answered in the end.
 func TestPacerRedirectsOfRobotsKeepThePaceOfTheirSite(t *testing.T) {
 	tier.Gate(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -27,8 +27,7 @@ func targetURL(t *testing.T, target string) *url.URL {
 	return u
 }
 
-// What a page is decided on is what net/http sends, whatever bytes its path has. Google compares
-// as written.
+// What a page is decided on is what net/http sends, whatever bytes its path has. Google compares as written.
 func TestThePathDecidedOnIsThatSent(t *testing.T) {
 	for c := range 256 {
 		for _, path := range []string{"/%s", "/abcdef%s", "/abcdefg%s", "/%sabcdefghijkl"} {

@@ -126,8 +126,7 @@ func TestAMisspeltUseIsAnErrorOfEveryRequest(t *testing.T) {
 	}
 }
 
-// Where the rules refuse, or could not be read, the answer is theirs. A person's request
-// declares no use.
+// Where the rules refuse, or could not be read, the answer is theirs. A person's request declares no use.
 func TestUsesComeAfterTheRules(t *testing.T) {
 	rt := &client.Transport{Base: &web{robots: preferences}, Token: "ExampleBot", Uses: []string{"ai-use"}}
 	a, err := rt.Decide(t.Context(), parse("http://a.example/private"))

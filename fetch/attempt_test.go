@@ -11,7 +11,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -216,8 +218,7 @@ func cause(r *fetch.Result) string {
 	return ""
 }
 
-// eofConn is a stream, as of a multiplexer, whose Read ends with io.EOF once it is closed
-// at this end.
+// eofConn is a stream, as of a multiplexer, whose Read ends with io.EOF once it is closed at this end.
 type eofConn struct {
 	net.Conn
 	closed atomic.Bool
@@ -236,8 +237,7 @@ func (c *eofConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// T-02: a file without a length, of which one half came, is not the whole file because we
-// hang up.
+// T-02: a file without a length, of which one half came, is not the whole file because we hang up.
 func TestOurOwnCloseIsNotTheEndOfTheFile(t *testing.T) {
 	base := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
@@ -289,4 +289,236 @@ func TestANegativeTimeoutIsNone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// That other files take the memory is no failure of the origin that waits for it; a usual file waits for none.
+func TestAFileThatWaitsForMemoryIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := "User-agent: *\nDisallow: /p\n" + strings.Repeat("#", 20<<10)
+		f := fetch.Fetcher{MaxMemory: 1, Retries: 1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+			res := &http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Request: nil}
+			switch name, _, _ := strings.Cut(req.URL.Hostname(), "."); name {
+			case "stalls":
+				r, w := io.Pipe()
+				go func() {
+					io.WriteString(w, long)
+					<-req.Context().Done()
+					w.CloseWithError(req.Context().Err())
+				}()
+				res.Body = r
+			case "breaks":
+				res.Body = io.NopCloser(io.MultiReader(strings.NewReader(long), brokenReader{}))
+			case "long":
+				res.Body = io.NopCloser(strings.NewReader(long))
+			default:
+				res.Body = io.NopCloser(strings.NewReader("User-agent: *\nDisallow: /p\n"))
+			}
+			return res, nil
+		})}
+		ask := func(host string) (string, time.Duration) {
+			start := time.Now()
+			r, err := f.Fetch(t.Context(), originOf(t, "http://"+host+".test"), nil)
+			switch {
+			case errors.Is(err, fetch.ErrBusy) && r == nil:
+				return "no turn", time.Since(start)
+			case err != nil:
+				return err.Error(), time.Since(start)
+			case r.Err != nil:
+				return "unreachable", time.Since(start)
+			}
+			return fmt.Sprint(len(r.Body)), time.Since(start)
+		}
+		expect := func(host, want string, least, most time.Duration) {
+			t.Helper()
+			if got, took := ask(host); got != want || took < least || took > most {
+				t.Errorf("%s: %s after %v, want %s in %v to %v", host, got, took, want, least, most)
+			}
+		}
+		expect("breaks", "unreachable", 0, time.Second) // twice, and each gives back what it took
+		expect("long", fmt.Sprint(len(long)), 0, 0)
+		var stalled sync.WaitGroup
+		stalled.Go(func() { expect("stalls", "unreachable", 15*time.Second, 31*time.Second) })
+		time.Sleep(time.Second)
+		expect("usual", "27", 0, 0)
+		expect("long", fmt.Sprint(len(long)), 13*time.Second, 15*time.Second) // once the other's time is over
+		stalled.Wait()
+		for range 5 { // what a site did counts, whichever of the two has the memory at the second try
+			var both sync.WaitGroup
+			both.Go(func() { expect("stalls", "unreachable", 15*time.Second, 31*time.Second) })
+			both.Go(func() { time.Sleep(time.Second); ask("stalls.other") })
+			both.Wait()
+		}
+
+		stalled.Go(func() { ask("stalls") })
+		time.Sleep(time.Millisecond)
+		other := make(chan string)
+		go func() {
+			got, _ := ask("stalls") // waits behind it, and then stalls itself
+			other <- got
+		}()
+		if got := <-other; got != "no turn" {
+			t.Errorf("a file that waited for memory: %s, want no turn", got)
+		}
+		stalled.Wait()
+		expect("long", fmt.Sprint(len(long)), 0, 0)
+	})
+}
+
+// What zero and negative mean, and that one file is read whatever the bound.
+func TestMaxMemoryOfEveryValue(t *testing.T) {
+	for most, want := range map[int64]int32{0: 64 << 20 / (fetch.MaxBytes + 1), 1: 1, -1: 200} {
+		synctest.Test(t, func(t *testing.T) {
+			var admitted atomic.Int32
+			f := fetch.Fetcher{MaxMemory: most, Retries: -1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+				res := response(200, "")
+				long := strings.NewReader(strings.Repeat("#", 16<<10))
+				res.Body = io.NopCloser(io.MultiReader(long, readFunc(func([]byte) (int, error) {
+					admitted.Add(1)
+					<-req.Context().Done()
+					return 0, req.Context().Err()
+				})))
+				return res, nil
+			})}
+			ctx, cancel := context.WithCancel(t.Context())
+			var fetches sync.WaitGroup
+			for i := range 200 {
+				fetches.Go(func() { f.Fetch(ctx, originOf(t, fmt.Sprintf("http://h%d.test", i)), nil) })
+			}
+			synctest.Wait()
+			if n := admitted.Load(); n != want {
+				t.Errorf("MaxMemory %d: %d long files are read at once, want %d", most, n, want)
+			}
+			cancel()
+			fetches.Wait()
+		})
+	}
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("connection reset by peer") }
+
+var retryNow = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// retries has values of Retry-After, seen at retryNow in an answer with that Date or none.
+var retries = []struct {
+	status      int
+	value, date string
+	want        time.Duration // 0: as if absent
+}{
+	// RFC 9110 §10.2.3: seconds, or a date in one of three formats (§5.6.7).
+	{503, "120", "", 2 * time.Minute},
+	{503, "00120", "", 2 * time.Minute},
+	{503, "Sat, 21 Nov 2026 12:01:00 GMT", "", time.Minute},
+	{503, "Saturday, 21-Nov-26 12:01:00 GMT", "", time.Minute},
+	{503, "Sat Nov 21 12:01:00 2026", "", time.Minute},
+
+	{429, "120", "", 2 * time.Minute},
+	{500, "120", "", 2 * time.Minute},
+	{200, "120", "", 0},
+	{301, "120", "", 0},
+	{404, "120", "", 0},
+	{600, "120", "", 0},
+
+	// The server's clock is wrong: the difference of its own two times counts.
+	{503, "Sat, 21 Nov 2026 15:01:00 GMT", "Sat, 21 Nov 2026 15:00:00 GMT", time.Minute},
+	{503, "Sat, 21 Nov 2026 09:00:00 GMT", "Sat, 21 Nov 2026 08:00:00 GMT", time.Hour},
+	{503, "Sat, 21 Nov 2026 12:01:00 GMT", "nonsense", time.Minute},
+
+	// A day at most.
+	{503, "86400", "", 24 * time.Hour},
+	{503, "86401", "", 24 * time.Hour},
+	{503, "9223372037", "", 24 * time.Hour}, // overflows a Duration
+	{503, "9223372036854775808", "", 24 * time.Hour},
+	{503, "9999999999999999999999999999", "", 24 * time.Hour}, // overflows everything
+	{503, "Fri, 31 Dec 9999 23:59:59 GMT", "", 24 * time.Hour},
+	{503, "Sat, 21 Nov 2026 12:01:00 GMT", "Mon, 01 Jan 0001 00:00:00 GMT", 24 * time.Hour},
+
+	// As servers write it.
+	{503, "1.5", "", 2 * time.Second},
+	{503, "0.001", "", time.Second},
+	{503, "120, 240", "", 4 * time.Minute},
+	{503, "soon, 120", "", 2 * time.Minute},
+	{503, ",, 120 ,", "", 2 * time.Minute},
+	{503, "Sat, 21 Nov 2026 14:01:00 +0200", "", time.Minute},
+	{503, "Sat, 21 Nov 2026 12:01:00 -0000", "", time.Minute},
+	{503, "30, Sat, 21 Nov 2026 12:01:00 GMT", "", time.Minute},
+	{503, "Sat, 21 Nov 2026 12:01:00 GMT, 30", "", time.Minute},
+	{503, "Sat, 21 Nov 2026 12:01:00 GMT, Sat, 21 Nov 2026 12:02:00 GMT", "", 2 * time.Minute},
+
+	// Says nothing.
+	{503, ".5", "", 0},
+	{503, "1.5s", "", 0},
+	{503, "1.2.3", "", 0},
+	{503, "", "", 0},
+	{503, "0", "", 0},
+	{503, "-1", "", 0},
+	{503, "0x10", "", 0},
+	{503, "soon", "", 0},
+	{503, "Sat, 21 Nov 2026", "", 0},
+	{503, "Sat, 21 Nov 2026 11:59:00 GMT", "", 0},
+	{503, "Sat, 21 Nov 2026 12:01:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT", 0},
+}
+
+func TestRetryAfterIsSecondsOrADateAndAtMostADay(t *testing.T) {
+	for _, c := range retries {
+		h := http.Header{"Retry-After": {c.value}, "Date": {c.date}}
+		if got := fetch.RetryAfter(c.status, h, retryNow); got != c.want {
+			t.Errorf("%d with %q, dated %q: got %v, want %v", c.status, c.value, c.date, got, c.want)
+		}
+	}
+	if got := fetch.RetryAfter(503, http.Header{"Retry-After": {"1", "120", "x"}}, retryNow); got != 2*time.Minute {
+		t.Errorf("three lines: got %v, want 2m", got)
+	}
+	if got := fetch.RetryAfter(503, nil, retryNow); got != 0 {
+		t.Errorf("absent: got %v, want 0", got)
+	}
+}
+
+func TestStatusesOfTheMoment(t *testing.T) {
+	for status := range 700 {
+		want := status >= 500 && status <= 599 || slices.Contains([]int{408, 421, 425, 428, 429, 431}, status)
+		if got := (&fetch.Result{StatusCode: status}).OfTheMoment(); got != want {
+			t.Errorf("%d: %v", status, got)
+		}
+		if r := (fetch.Result{StatusCode: status, Err: fetch.ErrBusy}); r.OfTheMoment() {
+			t.Errorf("%d: unreachable, and of the moment", status)
+		}
+	}
+}
+
+func TestRetryAfterIsReportedInTheResult(t *testing.T) {
+	for status, want := range map[int]time.Duration{503: 2 * time.Minute, 429: 2 * time.Minute, 404: 0} {
+		rt, _ := answers(response(status, "", "Retry-After", "120"))
+		f := fetch.Fetcher{Transport: rt, Retries: -1}
+		if r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil); err != nil || r.RetryAfter != want {
+			t.Errorf("%d: got %v, want %v (%v)", status, r.RetryAfter, want, err)
+		}
+	}
+}
+
+// Pauses grow, are random, and leave room for the wish of the server.
+func TestThePausesBetweenRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var longest [3]time.Duration
+		for range 300 {
+			var at []time.Time
+			f := fetch.Fetcher{Retries: 3, Transport: roundtrip.Func(func(*http.Request) (*http.Response, error) {
+				at = append(at, time.Now())
+				return response(503, ""), nil
+			})}
+			if _, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil); err != nil || len(at) != 4 {
+				t.Fatalf("%d requests, %v", len(at), err)
+			}
+			for i := range longest {
+				longest[i] = max(longest[i], at[i+1].Sub(at[i]))
+			}
+		}
+		for i, d := range longest {
+			// Of 300 draws below a limit, the largest is above two thirds of it, but for one in 10^52.
+			if limit := 250 * time.Millisecond << i; d >= limit || d < limit*2/3 {
+				t.Errorf("pause %d is up to %v, want almost %v", i, d, limit)
+			}
+		}
+	})
 }

@@ -17,8 +17,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// piped is a transport whose server reads a request, writes the bytes of message, and
-// closes, in memory.
+// piped is a transport whose server reads a request, writes the bytes of message, and closes, in memory.
 func piped(message func() []byte) *http.Transport {
 	return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
@@ -117,31 +116,6 @@ func FuzzResponse(f *testing.F) {
 		}
 		if ok := bytes.HasPrefix(message, []byte("HTTP/1.")); verdict(r) != "disallow" && !ok && !strings.HasPrefix(string(message), "HTTP/") {
 			t.Errorf("%q gives %s", message, verdict(r))
-		}
-	})
-}
-
-// BenchmarkFetch is what a Fetch costs above the same exchange by net/http alone.
-func BenchmarkFetch(b *testing.B) {
-	base := piped(func() []byte { return []byte(reply(200, file, "Connection: close")) })
-	b.Run("net/http", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			res, err := (&http.Client{Transport: base}).Get("http://a.test/robots.txt")
-			if err != nil {
-				b.Fatal(err)
-			}
-			io.Copy(io.Discard, res.Body)
-			res.Body.Close()
-		}
-	})
-	b.Run("Fetcher", func(b *testing.B) {
-		f, o := fetch.Fetcher{Transport: base}, originOf(b, "http://a.test")
-		b.ReportAllocs()
-		for b.Loop() {
-			if r, err := f.Fetch(b.Context(), o, nil); err != nil || r.Err != nil {
-				b.Fatal(err, r.Err)
-			}
 		}
 	})
 }

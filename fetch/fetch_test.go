@@ -1,10 +1,12 @@
 package fetch_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -270,8 +272,7 @@ func TestAUserAgentThatCannotBeSentIsSaidAtOnce(t *testing.T) {
 	}
 }
 
-// T-21: the file that binds a request is the one of the name that the request bears, at
-// the place where it goes.
+// T-21: the file that binds a request is the one of the name that the request bears, at the place where it goes.
 func TestAnOriginOfAnotherNameIsAskedUnderThatName(t *testing.T) {
 	o, err := fetch.OriginOfRequest(&http.Request{URL: originOf(t, "http://127.0.0.1:8080").RobotsURL(), Host: "Site.Test:80"})
 	if err != nil {
@@ -298,6 +299,29 @@ func TestNothingIsSentForACallerWhoHasGone(t *testing.T) {
 	for range 20 { // a select would be right every other time
 		if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.Canceled || *n != 0 {
 			t.Fatalf("got %v, %v, %d requests", r, err, *n)
+		}
+	}
+}
+
+// What a test or a log prints of a Result is one short line, whatever the file or the error.
+func TestAResultIsOneLine(t *testing.T) {
+	long := []byte("User-agent: *\n" + strings.Repeat("Disallow: /secret\n", 10_000))
+	for _, c := range []struct {
+		r    *fetch.Result
+		want string // how it begins
+	}{
+		{&fetch.Result{}, "status 0"},
+		{&fetch.Result{Policy: policy.Parse(long), StatusCode: 200, Body: long}, "status 200 in RFC9309: rules in 180014 bytes"},
+		{&fetch.Result{Policy: policy.Unavailable(), Dialect: policy.Yandex, StatusCode: 503}, "status 503 in Yandex: robots.txt is unavailable"},
+		{&fetch.Result{Policy: policy.Unreachable(), Err: errors.New("fetch: no")}, "fetch: no (status 0)"},
+		{&fetch.Result{Err: errors.New("it broke" + strings.Repeat("\nagain", 10_000))}, "it broke?again"},
+	} {
+		var log bytes.Buffer
+		slog.New(slog.NewJSONHandler(&log, nil)).Info("fetched", "result", c.r, "value", *c.r)
+		for _, got := range []string{fmt.Sprint(c.r), fmt.Sprintf("%+v", *c.r), c.r.LogValue().String()} {
+			if !strings.HasPrefix(got, c.want) || len(got) > 512 || strings.ContainsAny(got, "\n") || log.Len() > 1500 {
+				t.Errorf("got %q and %d bytes of log, want a line that begins %q", got, log.Len(), c.want)
+			}
 		}
 	}
 }

@@ -120,8 +120,7 @@ func TestTheCallersDialersAreKept(t *testing.T) {
 	}
 }
 
-// silent is a transport to a server that reads and says nothing but message, and notes
-// when the client has gone.
+// silent is a transport to a server that reads and says nothing but message, and notes when the client has gone.
 func silent(message string, gone *time.Time) *http.Transport {
 	return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()

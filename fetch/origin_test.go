@@ -22,8 +22,7 @@ var siteOf = []struct{ name, url, origin string }{
 	{"http with its port", "http://example.com:80/", "http://example.com"},
 	{"another port", "http://example.com:8181/", "http://example.com:8181"},
 	{"https with its port", "https://example.com:443/", "https://example.com"},
-	// Ports of the other scheme.
-	// Spellings of one name.
+	// Ports of the other scheme. Spellings of one name.
 	{"IDN decomposed", "http://www.mu\u0308ller.eu/", "http://www.xn--mller-kva.eu"},
 	{"A-label fullwidth", "http://\uff38\uff2e\uff0d\uff0dmller-kva.eu/", "http://xn--mller-kva.eu"},
 	{"upper case", "HTTP://EXAMPLE.COM/", "http://example.com"},
