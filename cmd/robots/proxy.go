@@ -125,7 +125,7 @@ func (p *proxying) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &proxy.Server{Limits: p.bounds, Log: log, Denial: denials[p.refuse]}
+	s := &proxy.Server{Limits: p.bounds, Log: log, Denial: denials[p.refuse], Public: !p.private}
 	if s.Guard.Token, err = readToken(p.token); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (p *proxying) run(ctx context.Context) error {
 	defer g.End(ctx, p.App)
 	p.obeys.Asker = p.Asker
 	// Obey, Watched, Until: each sets or uses what the one before has set.
-	s.Obey(g, p.obeys, l.Addr().(*net.TCPAddr).AddrPort())
+	s.Obey(g, p.obeys)
 	said := fmt.Sprintf("robots proxy: %s\n", p.url(l))
 	if watch != nil {
 		defer s.Watched(ctx, g, watch).Close()

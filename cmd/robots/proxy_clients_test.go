@@ -64,7 +64,7 @@ func clientSite(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		defer c.Close()
-		io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\n")
+		io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		line, _ := rw.ReadString('\n')
 		fmt.Fprintf(c, "upgraded: %s", line)
 	default:

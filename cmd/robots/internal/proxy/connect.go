@@ -22,9 +22,8 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// connect answers CONNECT. Inside the tunnel each request is decided on, if it can be seen: without
-// TLS, or with a certificate that the client takes. Else there is no tunnel: robots.txt is about paths, which would
-// not be seen in it.
+// connect answers CONNECT. Inside the tunnel each request is decided on, if it can be seen: without TLS, or with a
+// certificate that the client takes. Else there is no tunnel: robots.txt is about paths, which would not be seen.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	to, err := ParseTarget(r.RequestURI)
 	if err == nil {
@@ -34,57 +33,48 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, r, bad("%v", err))
 		return
 	}
-	// The client is told that the tunnel is there before anything is dialed. What a name resolves to is checked when
-	// a request in it is sent; an address can be refused here.
-	if addr, err := netip.ParseAddr(to.Host); err == nil {
-		if err := s.Permit(netip.AddrPortFrom(addr, to.Port)); err != nil {
-			s.refuse(w, r, err)
+	// What a name resolves to, and the rarer networks, are checked when a request in the tunnel is sent.
+	if addr, err := netip.ParseAddr(to.Host); err == nil && s.Public {
+		if addr = addr.Unmap(); !addr.IsGlobalUnicast() || addr.IsPrivate() {
+			s.refuse(w, r, fetch.ErrNotPublic)
 			return
 		}
 	}
-	var leaf *tls.Certificate // to end the TLS of the tunnel with; nil: there is none
+	why := "this proxy has no CA"
+	var leaf *tls.Certificate // to end the TLS of the tunnel with
 	if s.Authority != nil {
-		leaf, err = s.Authority.Leaf(to.Host)
-	}
-	switch {
-	case err != nil && !errors.Is(err, ErrNotPermitted):
-		s.refuse(w, r, err)
-	case leaf == nil && to.Port != 80: // HTTP without TLS is what that port is for
-		why := "this proxy has no CA"
-		if err != nil {
+		if leaf, err = s.Authority.Leaf(to.Host); err != nil {
 			why = err.Error()
 		}
+	}
+	if leaf == nil && to.Port != 80 { // HTTP without TLS is what that port is for
 		s.refuse(w, r, web.NewProblem(http.StatusForbidden, "tunnel", "no tunnel to %s, in which no request would be seen: %s. "+
 			"Make a CA with robots proxy ca, give it to the proxy (--ca), and have the client trust it", to, why))
-	default:
-		s.open(w, r, to, leaf)
+		return
 	}
+	s.open(w, to, leaf)
 }
 
-// open begins a tunnel whose requests are seen. It hands the connection over and returns: from then on it is
-// like one that was accepted, and each request in it takes a place of its own.
-func (s *Server) open(w http.ResponseWriter, r *http.Request, to Target, leaf *tls.Certificate) {
-	c, err := s.established(w)
+// open begins a tunnel. It hands the connection over and returns: from then on it is like one that was accepted, and
+// each request in it takes a place of its own.
+func (s *Server) open(w http.ResponseWriter, to Target, leaf *tls.Certificate) {
+	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
-	c.target, c.leaf = to, leaf
-	c.SetReadDeadline(time.Now().Add(s.Limits.Ask))
+	conn.SetDeadline(time.Now().Add(s.Limits.Ask))
+	io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n")
 	// What the client begins with tells TLS from HTTP, on any port.
-	first, err := c.rest.Peek(1)
-	if err != nil {
-		c.Close()
-		return
-	}
-	c.SetReadDeadline(time.Time{})
+	first, err := rw.Reader.Peek(1)
+	conn.SetDeadline(time.Time{})
+	c := &end{Conn: conn, rest: rw.Reader, target: to, leaf: leaf}
 	const handshake = 22 // RFC 8446 §5.1: a TLS record that begins one
 	switch {
-	case first[0] != handshake:
+	case err == nil && first[0] != handshake:
 		s.tunnels.put(c)
-	case leaf != nil:
+	case err == nil && leaf != nil:
 		s.tunnels.put(tls.Server(c, endTLS))
-	default:
-		s.Log.Debug("refused", "tunnel", to, "because", "TLS on the port of HTTP, without a certificate to end it")
+	default: // TLS on the port of HTTP, without a certificate to end it
 		c.Close()
 	}
 }
@@ -107,30 +97,6 @@ type end struct {
 }
 
 func (c *end) Read(p []byte) (int, error) { return c.rest.Read(p) }
-
-// CloseWrite is for an Upgrade, one side of which may end before the other: an embedded net.Conn hides that its type can.
-func (c *end) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return http.ErrNotSupported
-}
-
-// established answers that the tunnel is there, and takes the connection out of the server. The caller has to
-// close it.
-func (s *Server) established(w http.ResponseWriter) (*end, error) {
-	c, rw, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return nil, err
-	}
-	c.SetWriteDeadline(time.Now().Add(s.Limits.Ask))
-	if _, err := io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
-		c.Close()
-		return nil, err
-	}
-	c.SetWriteDeadline(time.Time{})
-	return &end{Conn: c, rest: rw.Reader}, nil
-}
 
 // targetKey is the context key of the Target that a tunnel leads to. A request without one did not come out
 // of a tunnel.
@@ -155,9 +121,6 @@ func (s *Server) inside(w http.ResponseWriter, r *http.Request, to Target) {
 		scheme = "https"
 	}
 	u := *r.URL
-	if r.Method == http.MethodOptions && u.Path == "*" {
-		u.Path = "" // RFC 9112 §3.2.4, as it comes outside of tunnels
-	}
 	if u.Host == "" {
 		u.Scheme, u.Host = scheme, r.Host
 	}

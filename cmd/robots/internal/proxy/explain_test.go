@@ -17,7 +17,7 @@ func TestFailuresHaveTheirNames(t *testing.T) {
 		"tls_protocol_error":        http.ErrSchemeMismatch,
 		"http_protocol_error":       errors.New("net/http: any"),
 	} {
-		if status, kind := failureOf(sendError{err}); status != 502 || kind != want {
+		if status, kind := failureOf(err); status != 502 || kind != want {
 			t.Errorf("%v: %d %s, want %s", err, status, kind, want)
 		}
 	}

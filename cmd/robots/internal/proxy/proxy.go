@@ -1,7 +1,6 @@
 // Package proxy is "robots proxy": a forward proxy whose requests go through a gate.
 //
-// A Server knows HTTP and nothing of robots.txt. What it may send, and how it tells why not, comes from Obey: gate.go
-// sends, refusal.go words refusals.
+// gate.go decides and sends, refusal.go words refusals, connect.go opens tunnels.
 //
 // The parts of RFC 9110 and RFC 9112 that a proxy has to get right are httputil.ReverseProxy's:
 // fields of one hop, trailers, 1xx answers, upgrades, bodies that stream both ways. What comes
@@ -9,8 +8,6 @@
 package proxy
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -20,7 +17,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,6 +25,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/agreement"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
@@ -40,19 +37,16 @@ type Limits struct {
 	Ask      time.Duration // for the header of a request, and for the handshake in a tunnel
 	Idle     time.Duration // for the next request on a connection
 	Patience time.Duration // for a piece of a body to come or to be taken
-	Gone     time.Duration // for the answer, when a client has sent its request and hung up
-	Left     time.Duration // the same of a request without a body: then it is likely to have gone
 }
 
 // UsualLimits suit programs and browsers.
 var UsualLimits = Limits{
 	Underway: 4096, Header: 256 << 10,
 	Ask: 10 * time.Second, Idle: 2 * time.Minute, Patience: 2 * time.Minute,
-	Gone: time.Minute, Left: 2 * time.Second,
 }
 
 // Server is the proxy. Its exported fields must not change after Serve: Obey and Watched set some, so they
-// come before. Limits, Log, and what Obey sets, have to be there.
+// come before. Limits and Log have to be there.
 type Server struct {
 	Gate   http.RoundTripper // sends a request, or tells why not
 	Guard  web.Guard         // who may use it
@@ -62,11 +56,8 @@ type Server struct {
 	// Authority makes certificates that end the TLS of tunnels. If nil, there are no tunnels to TLS.
 	Authority *Authority
 
-	// Permit tells why there may be no connection to an address, before one is tried.
-	Permit func(netip.AddrPort) error
-
-	// Explain makes the answer to a request that Gate did not send.
-	Explain func(error) Refusal
+	// Public has CONNECT to an address of a private network refused. The transport below Gate refuses the rest.
+	Public bool
 
 	// Denial is the status of the answer to what was refused, and not failed. If zero, 403. If negative, there is
 	// none: the connection ends, or with HTTP/2 the stream.
@@ -76,6 +67,7 @@ type Server struct {
 	// nil, none is counted.
 	Count func(kind string)
 
+	agreed   *agreement.Agreements
 	once     sync.Once
 	reverse  httputil.ReverseProxy
 	server   *http.Server
@@ -102,9 +94,6 @@ func (s *Server) init() {
 		BaseContext:       func(net.Listener) context.Context { return s.ctx },
 		ConnContext:       withTarget,
 		ErrorLog:          errs,
-
-		// In a tunnel, "OPTIONS *" is for the site: net/http would answer it.
-		DisableGeneralOptionsHandler: true,
 	}
 	// Shutdown and Close end this one, too: they close all listeners of the server.
 	s.tunnels = newHandover()
@@ -113,10 +102,8 @@ func (s *Server) init() {
 		Transport: s.Gate,
 		Rewrite:   rewrite,
 		ModifyResponse: func(res *http.Response) error {
-			if res.StatusCode == http.StatusSwitchingProtocols {
-				if err := checkSwitch(res); err != nil {
-					return err
-				}
+			if err := check(res); err != nil {
+				return err
 			}
 			res.Header.Add("Via", via(res.ProtoMajor, res.ProtoMinor))
 			s.Count(Passed)
@@ -124,7 +111,6 @@ func (s *Server) init() {
 		},
 		ErrorHandler:  s.refuse,
 		ErrorLog:      errs,
-		BufferPool:    new(buffers),
 		FlushInterval: -1, // half a page is worth as much as the site thought
 	}
 }
@@ -210,28 +196,26 @@ func checkTarget(r *http.Request) error {
 	return nil
 }
 
-// pass sends a request on, if there is a place for it. It is the only way to the gate. A tunnel takes no
-// place, but each request in it does.
+// mostHops is how many proxies of this name a request may have passed: one more, and it goes round.
+const mostHops = 4
+
+// pass sends a request on, if there is a place for it. It is the only way to the gate. A tunnel takes no place, but
+// each request in it does. Neither body may stall: each piece of one has Limits.Patience.
 func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
+	if strings.Count(strings.Join(r.Header["Via"], ","), " "+name) > mostHops {
+		p := web.NewProblem(http.StatusLoopDetected, "failure", "the request leads back to this proxy")
+		s.answer(w, r, Refusal{p, "proxy_loop_detected"})
+		return
+	}
+	if r.Method == http.MethodTrace { // its answer would show fields that are added here (RFC 9110 §9.3.8)
+		s.answer(w, r, bad("TRACE does not pass"))
+		return
+	}
 	if !s.underway.Take() {
 		s.answer(w, r, busy())
 		return
 	}
 	defer s.underway.Free()
-	last, err := forwards(r)
-	switch {
-	case err != nil:
-		s.answer(w, r, bad("%v", err))
-	case last:
-		s.patient(w, r)
-		final(w, r)
-	default:
-		s.forward(w, r)
-	}
-}
-
-// forward sends r on. Neither body may stall: each piece of one has Limits.Patience.
-func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
 	offer(r)
 	out := &writer{Paced: web.Paced{ResponseWriter: w, Patience: s.Limits.Patience}, request: r, control: http.NewResponseController(w)}
 	out.control.SetWriteDeadline(time.Time{}) // that of the request before
@@ -243,16 +227,49 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(r.Context())
 		r.Body = body
 	}
-	if r.ProtoMajor == 1 { // there, a client that closes its half has not gone
-		after := s.Limits.Gone
-		if r.Body == http.NoBody {
-			after = s.Limits.Left
-		}
-		ctx, done := outlive(r.Context(), after)
-		defer done()
-		r = r.WithContext(ctx)
-	}
 	s.reverse.ServeHTTP(out, r)
+}
+
+const name = "robotsgate" // in Via
+
+// via is our part of a Via field, for what came in a version of HTTP (RFC 9110 §7.6.3).
+func via(major, minor int) string {
+	if major == 1 {
+		return fmt.Sprintf("1.%d %s", minor, name)
+	}
+	return fmt.Sprintf("%d %s", major, name)
+}
+
+// offer leaves an Upgrade to WebSocket, and no other: behind one to HTTP/2 or TLS come requests that nobody would
+// decide on. HTTP/1.0 has neither Upgrade nor Expect (RFC 9110 §7.8, §10.1.1).
+func offer(r *http.Request) {
+	old := !r.ProtoAtLeast(1, 1)
+	if to := strings.Join(r.Header["Upgrade"], ","); old || !strings.EqualFold(to, "websocket") {
+		r.Header.Del("Upgrade")
+	}
+	if old {
+		r.Header.Del("Expect")
+	}
+}
+
+// errSwitch: a site that does so has not understood the request.
+var errSwitch = errors.New("the site switched to a protocol that it was not asked for")
+
+// check refuses what could not be passed on: a status that is none (RFC 9110 §15), with which net/http would panic, and
+// a switch that was not asked for (§7.8).
+func check(res *http.Response) error {
+	switch {
+	case res.StatusCode < 100:
+		return fmt.Errorf("the status is %03d", res.StatusCode)
+	case res.StatusCode != http.StatusSwitchingProtocols:
+		return nil
+	}
+	to := res.Request.Header.Get("Upgrade")
+	if to == "" || !strings.EqualFold(to, res.Header.Get("Upgrade")) ||
+		!httpguts.HeaderValuesContainsToken(res.Header["Connection"], "Upgrade") {
+		return errSwitch
+	}
+	return nil
 }
 
 // body is that of a request. Close does nothing: what the transport leaves of the body may still have to be
@@ -279,19 +296,6 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 func (b *body) Close() error { return nil }
-
-// outlive is a context that ends some time after its parent, or when the returned function is called.
-func outlive(parent context.Context, after time.Duration) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
-	stop := context.AfterFunc(parent, func() {
-		select {
-		case <-time.After(after):
-			cancel()
-		case <-ctx.Done():
-		}
-	})
-	return ctx, func() { stop(); cancel() }
-}
 
 // rewrite puts back what httputil.ReverseProxy changes for a gateway, but a proxy must not: fields
 // about the way here, a query that is no form, and trailers, which come with the end of the body.
@@ -337,15 +341,12 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // explain makes the answer to what went wrong. Of a body that cannot be read (RFC 9112 §8) the client is told, and
 // the site is not blamed.
 func (s *Server) explain(w http.ResponseWriter, err error) Refusal {
-	if errors.Is(err, errSwitch) {
-		return Refusal{web.NewProblem(http.StatusBadGateway, "failure", "%v", err), "http_upgrade_failed"}
-	}
 	if out, ok := w.(*writer); ok && out.body != nil {
 		if cause := out.body.cause(); cause != nil && cause != io.EOF && errors.Is(err, cause) {
 			return bad("the body of the request: %v", cause)
 		}
 	}
-	return s.Explain(err)
+	return explain(err, s.agreed)
 }
 
 // answer writes a refusal, and then reads what is left of the body: many clients send all of it before they
@@ -421,26 +422,3 @@ func (w *writer) WriteHeader(status int) {
 func (w *writer) closes() bool {
 	return w.request.ProtoMajor == 1 && (len(w.request.TransferEncoding) > 0 || w.body != nil && w.body.cause() != io.EOF)
 }
-
-// Hijack is for an Upgrade. What the client sends right behind one has been read here with it. From then on c itself is
-// read: net/http would tell of its end by ending the request. A body of the request may still be read by the transport.
-func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	c, rw, err := w.control.Hijack()
-	if err != nil || w.body != nil {
-		return c, rw, err
-	}
-	early, _ := rw.Reader.Peek(rw.Reader.Buffered())
-	return &end{Conn: c, rest: bufio.NewReader(io.MultiReader(bytes.NewReader(early), c))}, rw, nil
-}
-
-// buffers are for httputil.ReverseProxy, which makes one of 32 KiB for each answer otherwise.
-type buffers struct{ pool sync.Pool }
-
-func (b *buffers) Get() []byte {
-	if p, ok := b.pool.Get().(*[]byte); ok {
-		return *p
-	}
-	return make([]byte, 32<<10)
-}
-
-func (b *buffers) Put(p []byte) { b.pool.Put(&p) }

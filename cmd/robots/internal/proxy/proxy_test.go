@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/http/httptest"
 	"net/netip"
 	"runtime"
 	"strings"
@@ -64,56 +63,6 @@ func FuzzParseTarget(f *testing.F) {
 		}
 		if _, err := netip.ParseAddr(to.Host); err != nil && strings.Contains(to.Host, ":") {
 			t.Errorf("%q: host %q", text, to.Host)
-		}
-	})
-}
-
-func TestMaxForwards(t *testing.T) {
-	for _, c := range []struct {
-		method string
-		field  []string
-		last   bool
-		err    bool
-		left   string
-	}{
-		{"OPTIONS", nil, false, false, ""},
-		{"OPTIONS", []string{"0"}, true, false, "0"},
-		{"TRACE", []string{"000"}, true, false, "000"},
-		{"TRACE", []string{"3"}, false, false, "2"},
-		{"TRACE", []string{"99999999999999999999999999"}, false, false, "1048575"},
-		{"GET", []string{"0"}, false, false, "0"},
-		{"TRACE", []string{"-1"}, false, true, "-1"},
-		{"TRACE", []string{"1.5"}, false, true, "1.5"},
-		{"TRACE", []string{""}, false, true, ""},
-		{"TRACE", []string{"1", "2"}, false, true, "1"},
-	} {
-		r := httptest.NewRequest(c.method, "/", nil)
-		if c.field != nil {
-			r.Header["Max-Forwards"] = c.field
-		}
-		last, err := forwards(r)
-		if last != c.last || (err != nil) != c.err || r.Header.Get("Max-Forwards") != c.left {
-			t.Errorf("%s %q: %v %v %q", c.method, c.field, last, err, r.Header.Get("Max-Forwards"))
-		}
-	}
-}
-
-// A count goes down by one, or the request goes no further.
-func FuzzMaxForwards(f *testing.F) {
-	for _, text := range []string{"0", "1", "10", "-1", "99999999999999999999", "1,2", "", "٣"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		r := httptest.NewRequest("TRACE", "/", nil)
-		r.Header["Max-Forwards"] = []string{text}
-		before, err := maxForwards([]string{text})
-		last, again := forwards(r)
-		after, _ := maxForwards(r.Header["Max-Forwards"])
-		switch {
-		case (err == nil) != (again == nil):
-			t.Errorf("%q: %v and %v", text, err, again)
-		case err == nil && last != (before == 0), err == nil && !last && after != before-1:
-			t.Errorf("%q: %d, then %d, last %v", text, before, after, last)
 		}
 	})
 }
@@ -233,20 +182,6 @@ func TestLeavesAreBounded(t *testing.T) {
 		t.Errorf("%d names: %d leaves of %d bytes are kept", names, a.leaves.Len(), grown)
 	}
 	runtime.KeepAlive(a)
-}
-
-func TestWantsHTML(t *testing.T) {
-	for accept, want := range map[string]bool{"text/html": true, "a/b, TEXT/HTML ; q=0.1": true, "text/html;q=0": false,
-		"text/html;q=0.000": false, "": false, "*/*": false, "text/htmlx": false, "text/html;level=1": true,
-		"text/html;level=1;q=0": false, "text/*": true, "text/*;q=0, text/html": true, "text/html;q=0, text/*": false,
-		"text/html;q=0.1, application/json": false, "application/problem+json, text/html;q=0.5": false,
-		"text/html, application/json;q=0.9": true, "text/html;q=0.5, */*": false, "text/html, */*": true,
-		"text/html, image/gif, *; q=.2, */*; q=.2": true, "application/json;q=0, */*": true, "text/html;q=NaN": false,
-		";;,,": false, "application/xhtml+xml": false} {
-		if got := wantsHTML([]string{accept}); got != want {
-			t.Errorf("%q: %v", accept, got)
-		}
-	}
 }
 
 func TestVia(t *testing.T) {

@@ -6,16 +6,13 @@ package proxy
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"crypto/tls"
 	"errors"
 	"html/template"
 	"io"
-	"mime"
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,14 +65,13 @@ func busy() Refusal {
 	return Refusal{p, "connection_limit_reached"}
 }
 
-// write answers in HTML what asks for it, such as a browser for a page, and all else with a problem
-// document.
+// write answers in HTML what names it, as a browser does for a page, and all else with a problem document.
 func (f Refusal) write(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	web.SetProxyStatus(h, cmp.Or(f.Error, "http_request_denied"), f.Detail)
-	if !wantsHTML(r.Header.Values("Accept")) {
+	if !strings.Contains(strings.ToLower(strings.Join(r.Header["Accept"], ",")), "text/html") {
 		f.Problem.Write(w)
 		return
 	}
@@ -87,43 +83,6 @@ func (f Refusal) write(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Length", strconv.Itoa(text.Len())) // it is read before the connection is done with
 	w.WriteHeader(f.Status)
 	w.Write(text.Bytes()) // net/http sends none to HEAD
-}
-
-// wantsHTML reports whether an Accept field prefers HTML to a problem document (RFC 9110 §12.5.1). What takes both
-// as well has to name it.
-func wantsHTML(accept []string) bool {
-	html, problem := preference{}, preference{}
-	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
-		media, params, err := mime.ParseMediaType(part)
-		if err != nil {
-			continue
-		}
-		weight := 1.0
-		if q, err := strconv.ParseFloat(params["q"], 64); err == nil {
-			weight = q
-		}
-		html.add(media, weight, "text/html", "text/*", "*/*")
-		problem.add(media, weight, "application/problem+json", "application/json", "application/*", "*/*")
-	}
-	return html.weight > problem.weight || html.weight == problem.weight && html.weight > 0 && html.exact
-}
-
-// preference is how much a client wants a form.
-type preference struct {
-	weight float64
-	ranks  int  // that are left: a more specific range is what counts
-	exact  bool // the form itself is named
-}
-
-// add counts a range in. ranges are those that hold the form, the most specific first.
-func (p *preference) add(media string, weight float64, ranges ...string) {
-	at := slices.Index(ranges, media)
-	if rank := len(ranges) - at; at >= 0 && rank >= p.ranks {
-		if rank > p.ranks {
-			p.weight = 0
-		}
-		*p = preference{max(p.weight, weight), rank, at == 0}
-	}
 }
 
 // page is the template of a refusal in HTML. It is not made at the start, for which each subcommand would
@@ -139,19 +98,10 @@ const markup = `<!DOCTYPE html>
 </html>
 `
 
-// sendError is one of sending, not of the gate: sender and the dialers make it. An error of the gate without
-// a type of its own is the fault of the request; one of sending is that of the site or the network.
-type sendError struct{ error }
+var errPrivate = errors.New("the address is not in a public network: see --private")
 
-func (e sendError) Unwrap() error { return e.error }
-
-var (
-	errItself  = errors.New("the request leads back to this proxy")
-	errPrivate = errors.New("the address is not in a public network: see --private")
-)
-
-// explain makes the answer to a request that was refused, or failed. The order counts: a refusal by the gate
-// can be ErrNotPublic as well.
+// explain makes the answer to a request that was refused, or failed. The order counts: a refusal by the gate can be
+// ErrNotPublic as well. What is not ErrNotSent is an error of the site or the network.
 func explain(err error, agreed *agreement.Agreements) Refusal {
 	if e, ok := errors.AsType[*client.DisallowedError](err); ok {
 		return refused(e.URL, e.Answer, agreed)
@@ -162,14 +112,12 @@ func explain(err error, agreed *agreement.Agreements) Refusal {
 	if p, ok := errors.AsType[*web.Problem](err); ok {
 		return Refusal{Problem: p}
 	}
-	_, sent := errors.AsType[sendError](err)
 	switch {
 	case errors.Is(err, fetch.ErrNotPublic):
 		err = errPrivate
-	case sent:
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, client.ErrClosed): // it cannot be decided on now
+	case errors.Is(err, client.ErrClosed):
 		return Refusal{Problem: web.Unavailable(answer.Visible(err.Error())), Error: "proxy_internal_error"}
-	default:
+	case errors.Is(err, client.ErrNotSent):
 		return bad("%s", answer.Visible(err.Error()))
 	}
 	return notReached(err)
@@ -251,8 +199,8 @@ func failureOf(err error) (status int, kind string) {
 	switch kind = causeOf(err); {
 	case errors.Is(err, errPrivate):
 		return http.StatusForbidden, "destination_ip_prohibited"
-	case errors.Is(err, errItself):
-		return http.StatusLoopDetected, "proxy_loop_detected"
+	case errors.Is(err, errSwitch):
+		return http.StatusBadGateway, "http_upgrade_failed"
 	case kind == "dns_timeout", kind == "connection_timeout":
 		return http.StatusGatewayTimeout, kind
 	}

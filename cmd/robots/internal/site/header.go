@@ -78,10 +78,8 @@ func (h headerFlag) Hook(signer *sign.Signer) func(*http.Request) error {
 		if err != nil {
 			return err
 		}
-		if req.Method != http.MethodTrace { // whose answer shows them to the client of a proxy (RFC 9110 §9.3.8)
-			for name, values := range h[o] {
-				req.Header[name] = slices.Clone(values)
-			}
+		for name, values := range h[o] {
+			req.Header[name] = slices.Clone(values)
 		}
 		if signer == nil {
 			return nil
