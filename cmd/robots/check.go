@@ -37,20 +37,20 @@ func checkCommand(a *shell.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check URL...",
 		Short: "Say whether a crawler may fetch URLs, and why",
-		Long: `Check fetches the robots.txt of each URL's site and reports whether the crawler may
-fetch the URL: the verdict, the rule that decided and its line, the group it is in,
-how fresh the file is, and the redirects that led to it. Sites are asked at the same
-time, each once; the answers come in the order of the URLs.
+		Long: `Check fetches the robots.txt of each URL's site and reports whether the crawler
+may fetch the URL: the verdict, the rule that decided and its line, the group it
+is in, how fresh the file is, and the redirects that led to it. Sites are asked
+at the same time, each once; the answers come in the order of the URLs.
 
 ` + shell.URLHelp + `
 
-With --uses, a URL that the rules allow is refused if robots.txt disallows one of these
-uses of it; see robots usage.
+With --uses, a URL that the rules allow is refused if robots.txt disallows one
+of these uses of it; see robots usage.
 
-With --as all, one answer of the server is read in every dialect, side by side. With
---crawlers, each crawler that is known reads it as its engine does, and the site as a
-whole (/) is asked about, too. --hosts asks at http and https, with and without www; the
-answer has the sha256 of each file.`,
+With --as all, one answer of the server is read in every dialect, side by side.
+With --crawlers, each crawler that is known reads it as its engine does, and the
+site as a whole (/) is asked about, too. --hosts asks at http and https, with
+and without www; the answer has the sha256 of each file.`,
 		Example: `  robots check https://example.com/private/page --agent ExampleBot
   robots check example.com/a example.com/b --as google --explain
   robots check https://example.com/ --as all --json
@@ -147,8 +147,8 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// one writes the answer about one URL in one piece, for as many crawlers and in as many readings as the flags ask for. A URL that
-// fetch.OriginOf takes may still be one that net/http would not send: that is wrong usage, too.
+// one writes the answer about one URL in one piece, for as many crawlers and in as many readings as the flags ask for.
+// A URL that fetch.OriginOf takes may still be one that net/http would not send: that is wrong usage, too.
 func (c *checker) one(g *site.Gate, u checked) error {
 	var out shell.Output
 	var verdicts []*answer.Verdict
@@ -158,7 +158,7 @@ func (c *checker) one(g *site.Gate, u checked) error {
 	}
 	for _, k := range askers {
 		for _, r := range k.Readings(u.Result) {
-			v, err := k.Check(u.url, r, g.Answer(u.Origin, r.Result, u.Until))
+			v, err := k.Check(u.url, r, answer.New(u.Origin, r.Result, u.Until))
 			if err != nil {
 				return shell.Usagef("argument %d: %w", u.number, answer.NotURL(u.text, err))
 			}

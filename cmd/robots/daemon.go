@@ -1,8 +1,7 @@
 package main
 
-// What serve and proxy have in common as programs that run on: where they listen, for whom, with which
-// secrets, how they log, and the cache that they have without --cache. internal/web has what they have in
-// common over HTTP.
+// What serve and proxy have in common as programs that run on: where they listen, for whom, with which secrets, how
+// they log, and the cache that they have without --cache. internal/web has what they have in common over HTTP.
 
 import (
 	"crypto/tls"
@@ -37,12 +36,11 @@ type daemon struct {
 	anyone  bool   // --open; a loopback address does not need it
 	private bool
 	logs    string
-	level   slog.LevelVar
+	level   string
 	drain   time.Duration // zero: what is under way is cut off
 }
 
-// register adds the flags. address is the usual one of --listen. The caller may then give some of them other
-// words.
+// register adds the flags. address is the usual one of --listen. The caller may then give some of them other words.
 func (s *daemon) register(cmd *cobra.Command, address string) {
 	f := cmd.Flags()
 	f.StringVar(&s.address, "listen", address, "the `ADDRESS` to listen on")
@@ -51,9 +49,10 @@ func (s *daemon) register(cmd *cobra.Command, address string) {
 	f.StringVar(&s.token, "token-file", "", "ask each client for the bearer token in this `FILE`")
 	f.BoolVar(&s.anyone, "open", false, "listen beyond loopback without a token")
 	f.BoolVar(&s.private, "private", false, "ask sites in private networks too, and use the proxies of the environment")
-	s.logs = "text"
-	f.Var(shell.Choice(&s.logs, "text", "json"), "log", "`FORMAT` of the log: text or json")
-	f.Var(shell.Value{Text: func() string { return strings.ToLower(s.level.Level().String()) }, Read: s.setLevel}, "log-level", "least `LEVEL` to log: debug, info, warn or error; debug has each refusal")
+	shell.ChoiceVar(cmd, &s.logs, "log", "`FORMAT` of the log: text or json", "text", "json")
+	s.level = "info"
+	shell.ChoiceVar(cmd, &s.level, "log-level", "least `LEVEL` to log: debug, info, warn or error; debug has each refusal",
+		"debug", "info", "warn", "error")
 	f.DurationVar(&s.drain, "drain", 10*time.Second, "`TIME` for what is under way at the end")
 	s.Register(cmd, site.AgentVar, site.DialectVar, site.AgreementsVar)
 	s.RegisterCache(cmd)
@@ -61,16 +60,8 @@ func (s *daemon) register(cmd *cobra.Command, address string) {
 	f.Lookup("cache").Usage += ". By default a folder of this user, or none with --connect-to"
 }
 
-// setLevel reads --log-level.
-func (s *daemon) setLevel(name string) error {
-	if err := s.level.UnmarshalText([]byte(name)); err != nil {
-		return shell.OneOf(name, []string{"debug", "info", "warn", "error"})
-	}
-	return nil
-}
-
-// listen begins to listen at address. Anyone may ask only on a loopback address, or with --open. protocols are those of
-// TLS (RFC 7301). What counts is the address that is listened at, and not the text of --listen: a name may lead anywhere.
+// listen begins to listen at address. Anyone may ask only on a loopback address, or with --open. What counts is the address
+// that is listened at, and not the text of --listen: a name may lead anywhere.
 func (s *daemon) listen(log *slog.Logger, address, token string, protocols ...string) (net.Listener, error) {
 	if (s.cert == "") != (s.certKey == "") {
 		return nil, shell.Usagef("--tls-cert and --tls-key are two halves: give both, or none")
@@ -137,10 +128,8 @@ func (s *daemon) url(l net.Listener) string {
 	return "http://" + l.Addr().String()
 }
 
-// readToken reads the file of --token-file. A token is as long as a random one: a shorter one can be guessed,
-// and nothing here counts the guesses. Without a file it is empty: no client has to bring one. An empty file
-// is wrong usage, or it would open the service to all. It is in a file because others see the arguments of a
-// process.
+// readToken reads the file of --token-file. A token is as long as a random one: a shorter one can be guessed. Without a file
+// it is empty; an empty file is wrong usage, or it would open the service to all.
 func readToken(name string) (string, error) {
 	if name == "" {
 		return "", nil
@@ -161,19 +150,18 @@ func (s *daemon) logger() (*slog.Logger, error) {
 	if s.drain < 0 {
 		return nil, shell.Usagef("--drain is %s; the least is 0s", s.drain)
 	}
-	options := &slog.HandlerOptions{Level: &s.level}
+	var level slog.LevelVar
+	level.UnmarshalText([]byte(s.level)) // one of the four
+	options := &slog.HandlerOptions{Level: &level}
 	if s.logs == "json" {
 		return slog.New(slog.NewJSONHandler(s.Err, options)), nil
 	}
 	return slog.New(slog.NewTextHandler(s.Err, options)), nil
 }
 
-// openGate makes a gate with the settings of a program that runs on. Without --cache, its place is the user's
-// own, which serve and proxy share. Who has no such folder, as a service of systemd's without a home, gets a warning
-// and memory: nothing was asked for that fails. But one that is there and cannot be written ends the program. With
-// --connect-to another server answers, and the next run, without it, must not take that for what the sites say.
-//
-// It warns of each secret that others on this machine may read, and refuses none: a group may be meant to read it.
+// openGate makes a gate with the settings of a program that runs on. Without --cache, its place is the user's own. Who has
+// no such folder gets a warning and memory, but one that cannot be written ends the program. With --connect-to another
+// server answers, and the next run must not take that for what the sites say.
 func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
 	for flag, name := range map[string]string{"--token-file": s.token, "--tls-key": s.certKey, "--sign-key": s.Signing.Key} {
 		warnIfShared(log, flag, name)

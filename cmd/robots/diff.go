@@ -29,18 +29,19 @@ type differ struct {
 	agents []string
 }
 
-const diffHelp = `Diff tells for which URLs and crawlers the verdict changes from one robots.txt to another,
-and by which lines. OLD and NEW are files, or URLs with http:// or https://, whose sites
-are asked.
+const diffHelp = `Diff tells for which URLs and crawlers the verdict changes from one robots.txt
+to another, and by which lines. OLD and NEW are files, or URLs with http:// or
+https://, whose sites are asked.
 
-Without --urls it asks about / and the path of each rule that binds one of the crawlers,
-in either file, with an x for a *. Paths that no rule names may change, too.
+Without --urls it asks about / and the path of each rule that binds one of the
+crawlers, in either file, with an x for a *. Paths that no rule names may
+change, too.
 
-Without --agents it asks for the crawlers of check --crawlers, and for those that either
-file names. Each is read as its engine reads.
+Without --agents it asks for the crawlers of check --crawlers, and for those
+that either file names. Each is read as its engine reads.
 
-The exit status is 0 if nothing changes, 1 if something does, and 2 if a file could not
-be read, a site is unreachable, or a line of --urls is malformed.`
+The exit status is 0 if nothing changes, 1 if something does, and 2 if a file
+could not be read, a site is unreachable, or a line of --urls is malformed.`
 
 // diffCommand makes the subcommand.
 func diffCommand(a *shell.App) *cobra.Command {
@@ -91,9 +92,7 @@ func (d *differ) run(ctx context.Context, args []string) error {
 		}
 	}
 	d.In = bytes.NewReader(list)
-	return (&matcher{App: d.App}).lines(ctx, "URLs", answer.MaxURL, func() func(*shell.Output, shell.Line) {
-		return func(o *shell.Output, l shell.Line) { d.line(o, all, l) }
-	})
+	return (&matcher{App: d.App}).lines(ctx, "URLs", answer.MaxURL, func(o *shell.Output, l shell.Line) { d.line(o, all, l) })
 }
 
 // read reads one of the two, for any dialect. An outage is no file: it changes nothing that lasts.

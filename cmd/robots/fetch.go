@@ -1,12 +1,5 @@
 package main
 
-// robots fetch: how the robots.txt of one site comes, for who looks after the site or wonders about it. It
-// shows what the server said and how long a crawler holds on to that; what the file means for a URL is for
-// check.go.
-//
-// The exit status is 2 if robots.txt is unreachable, also with --raw: who redirects the output into a file
-// must be able to tell a file that is empty from one that could not be had.
-
 import (
 	"context"
 	"fmt"
@@ -28,8 +21,7 @@ type getter struct {
 	raw bool
 }
 
-// fetchCommand makes the subcommand. It always asks the server: it shows what a server does, and check shows
-// what a cache holds. So it has no --cache. It has no --agent either: no group of the file is asked.
+// fetchCommand makes the subcommand. It has no --cache: it shows what a server does.
 func fetchCommand(a *shell.App) *cobra.Command {
 	g := &getter{App: a}
 	cmd := &cobra.Command{
@@ -41,8 +33,8 @@ why, and the file. URL is any URL of the site.
 
 ` + shell.URLHelp + `
 
-The exit status is 2 if robots.txt is unreachable (no answer, 5xx, a broken one),
-which disallows everything; a 4xx is an answer.`,
+The exit status is 2 if robots.txt is unreachable (no answer, 5xx, a broken
+one), which disallows everything; a 4xx is an answer.`,
 		Example: `  robots fetch example.com
   robots fetch http://localhost:8080 --raw > robots.txt
   robots fetch example.com --json`,
@@ -76,7 +68,7 @@ func (g *getter) run(ctx context.Context, args []string) error {
 	if ask.Err != nil { // of this process; what a server did is in the Result
 		return ask.Err
 	}
-	return g.show(ask.Result, answer.NewFetched(ask.Result, gate.Answer(o, ask.Result, ask.Until)))
+	return g.show(ask.Result, answer.NewFetched(ask.Result, answer.New(o, ask.Result, ask.Until)))
 }
 
 // show writes the answer in one of three forms. With --raw there may be nothing to write, and a warning says
@@ -101,9 +93,8 @@ func (g *getter) show(res *fetch.Result, f *answer.Fetched) error {
 	return g.Emit(&out)
 }
 
-// print writes the answer for people, and the file below an empty line. What came from
-// the server is made visible, line by line: a hostile file could otherwise steer the
-// terminal. --raw is for programs.
+// print writes the answer for people, and the file below an empty line, made visible: a hostile file could otherwise steer
+// the terminal.
 func (g *getter) print(out *shell.Output, res *fetch.Result, f *answer.Fetched) {
 	a := f.Robots
 	fmt.Fprintf(out, "%s\n", answer.Visible(a.URL))

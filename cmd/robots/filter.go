@@ -1,18 +1,15 @@
 package main
 
-// filter answers a list of any length. A line goes through shell.LineFilter, which keeps the order;
-// answer.ReadListed, which reads the URL; site.Origins, which looks up each origin once; and
-// answer.Asker.Decide. How they share the processors and the network is decided here: see filterer.answer.
-// resume.go goes on with an earlier run.
-
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"runtime"
-	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,8 +21,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// filterer is "robots filter". The fields above gate are flags. The methods that several goroutines call at
-// once are answer and what it calls: they change nothing here but origins and processors.
+// filterer is "robots filter". Several goroutines call answer at once, which changes nothing here but origins and late.
 type filterer struct {
 	*shell.App
 	site.Network
@@ -41,14 +37,13 @@ type filterer struct {
 	// Set by run and lines before the first line is read. Later, write alone adds to tally.
 	gate     *site.Gate
 	origins  *site.Origins
-	output   *answers   // the file of --output, or nil
-	refusals *answers   // the file of --refused, or nil
+	output   *os.File   // of --output, or nil
+	refusals *os.File   // of --refused, or nil
 	late     *lateLines // with --unordered, or nil
 	meter    shell.Meter
 	tally    tally
 	skipped  atomic.Int64 // lines, by --resume
-
-	processors chan []question // one element for each batch that may compute, with memory to do so
+	turns    sync.Map     // of batches to ask for their origins, by the number of their first lines
 }
 
 // failures are what --fail-on takes, with their exit statuses. Without the flag, a list that was filtered is
@@ -59,33 +54,38 @@ var (
 )
 
 const filterHelp = `Filter reads URLs from standard input, one on a line, and writes those that the
-crawler may fetch to standard output, in the same order. A line that begins with a
-brace is a JSON object whose field "url" is asked about; it is written as it is.
+crawler may fetch to standard output, in the same order. A line that begins with
+a brace is a JSON object whose field "url" is asked about; it is written as it
+is.
 
-The robots.txt of each origin is fetched once in a run, many at a time. The result,
-even a failure, is kept until the run ends. With --unordered, the lines of hosts that
-do not answer within a second are put aside, in a file, and answered at the end. Memory does not grow with the input: while
-one origin is slow, up to 65,536 lines behind its first one are worked on, and wait to
-be written; up to 256 MiB of robots.txt files are kept, some 100,000 origins, and more
-with --cache.
+The robots.txt of each origin is fetched once in a run, many at a time. The
+result, even a failure, is kept until the run ends. With --unordered, the lines
+of hosts that do not answer within a second are put aside, in a file, and
+answered at the end. Memory does not grow with the input: while one origin is
+slow, up to 65,536 lines behind its first one are worked on, and wait to be
+written; up to 256 MiB of robots.txt files are kept, some 100,000 origins, and
+more with --cache.
 
-With --refused, the other lines go to a file: the URL, a tab, and the reason; lines
-that hold no URL are among them. Standard error shows the first ten of those. With
---json, both outputs are JSON objects.
+With --refused, the other lines go to a file: the URL, a tab, and the reason;
+lines that hold no URL are among them. Standard error shows the first ten of
+those. With --json, both outputs are JSON objects.
 
-With --uses, a line that the rules allow is refused if robots.txt disallows one of these
-uses of it; see robots usage.
+With --uses, a line that the rules allow is refused if robots.txt disallows one
+of these uses of it; see robots usage.
 
-With --cache, robots.txt files are kept for the next run. Ctrl-C ends after a whole
-line, with everything that was fetched in the cache; a second Ctrl-C ends at once.
+With --cache, robots.txt files are kept for the next run. Ctrl-C ends after a
+whole line, with everything that was fetched in the cache; a second Ctrl-C ends
+at once. Run again, a list is read from its beginning, and no site is asked
+again.
 
-With --output FILE --resume, a run that was interrupted or killed goes on where it
-ended: give it the same list and the same flags. The last line of FILE is looked up in
-the list, and the lines behind it are asked about. What was half written is cut off.
+With --output FILE --resume, a run that was interrupted or killed goes on where
+it ended: give it the same list and the same flags. The last line of FILE is
+looked up in the list, and the lines behind it are asked about. What was half
+written is cut off.
 
-Exit status: 0 the list was filtered, whatever the answers; with --fail-on, 1 a line
-was refused, 2 a line is unknown or malformed. Lines that --resume skips do not count.
-2 also if a file could not be read or written.`
+Exit status: 0 the list was filtered, whatever the answers; with --fail-on, 1 a
+line was refused, 2 a line is unknown or malformed. Lines that --resume skips do
+not count. 2 also if a file could not be read or written.`
 
 // filterCommand makes the subcommand. A line is kept or not by one verdict, so --as takes no "all".
 func filterCommand(a *shell.App) *cobra.Command {
@@ -106,8 +106,8 @@ func filterCommand(a *shell.App) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.outputAt, "output", "o", "", "write what is allowed to this new `FILE`, not to standard output")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "let --output replace a file that exists")
-	flags.StringVar(&f.refusedAt, "refused", "", "write what is refused to this `FILE`, with the reason")
 	flags.BoolVar(&f.resume, "resume", false, "skip the lines that an earlier run has answered in the file of --output")
+	flags.StringVar(&f.refusedAt, "refused", "", "write what is refused to this `FILE`, with the reason")
 	flags.StringSliceVar(&f.failOn, "fail-on", nil, "fail if a line is of these `KINDS`: refused, unknown, malformed")
 	flags.IntVar(&f.parallel, "parallel", 512, "ask `N` origins at a time")
 	flags.BoolVar(&f.unordered, "unordered", false, "answer the lines of hosts that keep silent at the end, and wait for none before")
@@ -118,8 +118,7 @@ func filterCommand(a *shell.App) *cobra.Command {
 	return cmd
 }
 
-// usage returns what is wrong with how the flags go together. It needs neither files nor a network, so it
-// comes first.
+// usage returns what is wrong with how the flags go together.
 func (f *filterer) usage() error {
 	for _, kind := range f.failOn {
 		if err := shell.OneOf(kind, failureNames); err != nil {
@@ -139,9 +138,8 @@ func (f *filterer) usage() error {
 	return nil
 }
 
-// run opens what the flags name, in the order in which a mistake costs least, and has the list filtered:
-// --output comes before --refused, because it refuses a file that exists, and the other one empties it. What
-// was opened is closed in any case: a cache that is not closed loses what it has not written yet.
+// run opens what the flags name, and has the list filtered: --output first, which refuses a file that exists, while the
+// other is emptied. What was opened is closed in any case: a cache that is not closed loses what it has not written yet.
 func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 	if err := f.usage(); err != nil {
 		return err
@@ -150,23 +148,20 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 		return err
 	}
 	defer f.gate.End(ctx, f.App)
-	// --output is not replaced unless asked; --refused is, as a shell's > does. With --resume both are kept
-	// and read.
-	output, refusals := replacing(f.overwrite), os.O_TRUNC
+	output, refusals := replacing(f.overwrite), replacing(true)
 	if f.resume {
-		output, refusals = 0, 0
+		output, refusals = os.O_RDWR, os.O_RDWR
 	}
 	if f.outputAt != "" {
 		if f.output, err = create(f.outputAt, output, f.In); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, f.output.Close()) }()
-		// From here on Emit writes there, and the meter sees no terminal in it.
 		f.Out = f.output
 	}
 	if f.refusedAt != "" {
 		if f.refusals, err = create(f.refusedAt, refusals, f.In, f.Out); err != nil {
-			if output == os.O_EXCL && f.output != nil { // or the next run would find it there
+			if f.output != nil && output&os.O_EXCL != 0 { // or the next run would find it there
 				os.Remove(f.outputAt)
 			}
 			return err
@@ -182,25 +177,20 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 	return f.lines(ctx)
 }
 
-// lines filters standard input. When it ends early, fetches that are under way may end too, so that their
-// origins need not be asked again; new ones do not begin. It reports in any case: how far a run came is worth
-// most after an error.
+// lines filters standard input. When it ends early, fetches that are under way may end too, and it reports in any case.
 func (f *filterer) lines(ctx context.Context) error {
 	// The slots of origins bound lookups. Fetches need a bound of their own: one goes on behind a lookup that
 	// took a copy from the store in its place.
 	f.gate.Fetcher.MaxFetches = f.parallel
 	f.gate.Cache.MaxOrigins, f.gate.Cache.MaxBytes = maxCopies, site.BesideOrigins
 	f.origins = site.NewOrigins(f.gate.Find, f.Dialect, f.parallel)
-	f.processors = make(chan []question, runtime.GOMAXPROCS(0))
-	// No batch has left memory yet. Whoever takes a nil makes its own, and gives that back.
-	for range cap(f.processors) {
-		f.processors <- nil
-	}
 	started := time.Now()
 	hide := f.meter.Show(f.In, f.Out, f.Err, f.origins.Progress)
 	lines := shell.LineFilter[*filtered]{MaxLine: answer.MaxURL, Answer: f.answer, Write: f.write}
 	if f.resume {
 		lines.Skip = f.skip
+	} else {
+		close(f.turn(1))
 	}
 	err := lines.Run(ctx, f.In)
 	if err == nil && f.late != nil {
@@ -239,22 +229,14 @@ type question struct {
 	late   bool         // the line is put aside
 }
 
-// answer takes a batch through four stages: read the URLs, have their origins looked up, wait for that,
-// decide. Those that compute run on one goroutine for each processor, or hundreds of batches would keep the
-// network waiting for its turn. A batch whose origins are all known goes through them at once: it would queue
-// behind those read meanwhile.
-//
-// Nobody waits for a site, or for another batch, with the right to compute. So it comes back soon whatever
-// the network does, and to wait for it needs no context.
-func (f *filterer) answer(ctx context.Context, lines []shell.Line, turn shell.Turn) (*filtered, error) {
-	// what is taken from processors is the right to compute, and memory that another batch is done with
-	questions, waits := <-f.processors, false
-	questions = slices.Grow(questions[:0], len(lines))
-	for _, l := range lines {
+// answer reads the URLs of a batch, has their origins looked up, waits for that, and decides.
+func (f *filterer) answer(ctx context.Context, lines []shell.Line) (*filtered, error) {
+	questions := make([]question, len(lines))
+	for i, l := range lines {
+		q := &questions[i]
 		if f.late != nil && f.late.again {
 			l = numbered(l)
 		}
-		var q question
 		// White space around a URL is no part of it: lists that have been through an editor or a
 		// spreadsheet hold such lines.
 		if text := strings.TrimSpace(l.Text); text != "" {
@@ -262,27 +244,43 @@ func (f *filterer) answer(ctx context.Context, lines []shell.Line, turn shell.Tu
 		}
 		if q.URL != nil && q.Err == nil {
 			q.Result = f.origins.Known(q.Origin)
-			waits = waits || q.Result == nil
 		}
-		questions = append(questions, q)
 	}
-	if !waits {
-		b := f.decideAll(lines, questions)
-		f.processors <- questions
-		// It asks for nothing, but those behind it wait for its turn.
-		return b, f.ask(ctx, turn, nil)
+	if err := f.ask(ctx, lines[0].Number, questions); err != nil {
+		return nil, err
 	}
-	f.processors <- nil
-	// The network is waited for without the right to compute, but with the memory of this batch.
-	if err := f.ask(ctx, turn, questions); err != nil {
-		return nil, err // the processor has been given back, and questions are dropped
+	if err := f.wait(ctx, questions); err != nil {
+		return nil, err
 	}
-	<-f.processors
-	defer func() { f.processors <- questions }()
 	return f.decideAll(lines, questions), nil
 }
 
-// decideAll decides a batch whose origins have been looked up.
+// turn is closed once the lines before number have been asked about.
+func (f *filterer) turn(number int) chan struct{} {
+	c, _ := f.turns.LoadOrStore(number, make(chan struct{}))
+	return c.(chan struct{})
+}
+
+// ask has the origins of a batch looked up: all of them before those of the next one, since what is to be written first
+// must not queue behind what is not. What it waits for then is a slot.
+func (f *filterer) ask(ctx context.Context, number int, questions []question) (err error) {
+	select {
+	case <-f.turn(number):
+		f.turns.Delete(number)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for i := range questions {
+		if q := &questions[i]; q.URL != nil && q.Err == nil && q.Result == nil {
+			if q.lookup, err = f.origins.Start(ctx, q.Origin); err != nil {
+				return err
+			}
+		}
+	}
+	close(f.turn(number + len(questions)))
+	return nil
+}
+
 func (f *filterer) decideAll(lines []shell.Line, questions []question) *filtered {
 	b := new(filtered)
 	if f.late == nil || !f.late.again { // then they are counted already
@@ -302,41 +300,10 @@ func (f *filterer) decideAll(lines []shell.Line, questions []question) *filtered
 	return b
 }
 
-// ask has the origins of a batch looked up, after those of the batches before it: what is to be written first
-// must not queue behind what is not. Start waits for a free slot, and the turn is kept meanwhile: so it goes
-// to the next batch only when all lookups of this one have begun. Then ask waits until all of them are known.
-// After an error the turn is not passed: the run ends.
-func (f *filterer) ask(ctx context.Context, turn shell.Turn, questions []question) (err error) {
-	if err := turn.Wait(ctx); err != nil {
-		return err
-	}
-	for i := range questions {
-		if q := &questions[i]; q.URL != nil && q.Err == nil && q.Result == nil {
-			if q.lookup, err = f.origins.Start(ctx, q.Origin); err != nil {
-				return err
-			}
-		}
-	}
-	turn.Pass()
-	if f.late != nil && !f.late.again {
-		return f.inTime(ctx, questions)
-	}
-	for i := range questions {
-		if q := &questions[i]; q.lookup != nil {
-			if err := f.await(ctx, q); err != nil {
-				return err
-			}
-		}
-	}
-	return ctx.Err()
-}
-
-// decide answers a question whose origin has been looked up, and puts the line where it belongs. What could
-// not be found out is with the refused ones: a list of what may be fetched has no room for "perhaps". Without
-// --refused, nothing is written of them.
+// decide answers a question, and puts the line where it belongs. What could not be found out is with the refused ones: a
+// list of what may be fetched has no room for "perhaps".
 func (f *filterer) decide(b *filtered, q *question) {
-	// The order counts: of a line with an error, a says nothing, and where robots.txt is unreachable, a
-	// refuses too.
+	// The order counts: of a line with an error, a says nothing, and where robots.txt is unreachable, a refuses too.
 	a, to := f.Decide(&q.Listed), &b.refused
 	switch {
 	case q.Err != nil:
@@ -366,9 +333,8 @@ func (f *filterer) decide(b *filtered, q *question) {
 	}
 }
 
-// write is called for one batch after the other. The refused lines go first: should the run be killed in
-// between, no line is missing that a later one is written after. resume.go counts on that. An error ends the
-// run: a full disk must not leave a list with a gap.
+// write is called for one batch after the other. The refused lines go first, so that no line is missing which a later one
+// is written after: --resume counts on that. An error ends the run: a full disk must not leave a list with a gap.
 func (f *filterer) write(b *filtered) error {
 	for i, problem := range b.malformed {
 		// A batch keeps its own first ones, since it cannot know how many came before.
@@ -390,8 +356,7 @@ func (f *filterer) write(b *filtered) error {
 	return f.meter.Aside(func() error { return f.Emit(&b.allowed) })
 }
 
-// tally counts lines by what became of them. With --json its fields are a part of the summary, so the names
-// of these are promised (schema.json).
+// tally counts lines by what became of them. The names of its fields are promised (schema.json).
 type tally struct {
 	Lines     int64 `json:"lines"` // empty ones too
 	Allowed   int64 `json:"allowed"`
@@ -409,9 +374,7 @@ func (t *tally) add(o *tally) {
 	t.Malformed += o.Malformed
 }
 
-// report ends a run with what it did: its exit status, the malformed lines that were not shown, and where
-// standard error is a terminal or --summary is given, all figures. It only raises the status: what Complain
-// or an error has said stays. The figures go to standard error, with --json too: standard output is the list.
+// report ends a run with what it did. The figures go to standard error, with --json too: standard output is the list.
 func (f *filterer) report(took time.Duration) {
 	found := map[string]int64{"refused": f.tally.Refused, "unknown": f.tally.Unknown, "malformed": f.tally.Malformed}
 	for _, kind := range f.failOn {
@@ -450,4 +413,116 @@ func (f *filterer) report(took time.Duration) {
 		skipped, answer.Plural(int(t.Lines), "line"), t.Allowed, t.Refused, t.Unknown, t.Malformed)
 	fmt.Fprintf(f.Err, "%d robots.txt fetched in %s, %.0f lines/s\n",
 		fetched, took.Round(time.Millisecond), float64(t.Lines)/took.Seconds())
+}
+
+const (
+	patience = time.Second // for the hosts of a batch
+	maxLate  = 4 << 30     // bytes of lines that are put aside; beyond that they are waited for
+)
+
+// lateLines are the lines that were put aside, each behind its number. Once again is set, nothing is put aside.
+type lateLines struct {
+	again bool
+
+	mu   sync.Mutex // guards what follows
+	file *os.File
+	to   *bufio.Writer
+	size int64
+}
+
+// newLateLines makes the file, which has no name any longer where the system lets it be removed.
+func newLateLines() (*lateLines, error) {
+	file, err := os.CreateTemp("", "robots-late-*")
+	if err != nil {
+		return nil, err
+	}
+	os.Remove(file.Name())
+	return &lateLines{file: file, to: bufio.NewWriterSize(file, shell.BatchBytes)}, nil
+}
+
+// add puts a line aside, if there is room, and reports whether it did.
+func (l *lateLines) add(number int, text string) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.size += int64(len(text)); l.size > maxLate {
+		return false, nil
+	}
+	_, err := fmt.Fprintf(l.to, "%d\t%s\n", number, text)
+	return err == nil, err
+}
+
+func (l *lateLines) rewind() (io.Reader, error) {
+	l.again = true
+	err := l.to.Flush()
+	if err == nil {
+		_, err = l.file.Seek(0, io.SeekStart)
+	}
+	return l.file, err
+}
+
+func (l *lateLines) Close() {
+	l.file.Close()
+	os.Remove(l.file.Name()) // where it could not be removed while it was open
+}
+
+// numbered takes the number in front of a line that was put aside.
+func numbered(l shell.Line) shell.Line {
+	number, text, _ := strings.Cut(l.Text, "\t")
+	l.Number, _ = strconv.Atoi(number)
+	l.Text = text
+	return l
+}
+
+// maxNumber is how much longer a line may be with its number.
+const maxNumber = 20
+
+var passed = func() <-chan time.Time {
+	c := make(chan time.Time)
+	close(c)
+	return c
+}()
+
+// wait waits for the lookups of a batch. With --unordered it puts the lines aside, as long as there is room, whose hosts
+// take longer than patience.
+func (f *filterer) wait(ctx context.Context, questions []question) (err error) {
+	var late <-chan time.Time
+	if f.late != nil && !f.late.again {
+		late = time.After(patience)
+	}
+	for i := range questions {
+		q := &questions[i]
+		for q.lookup != nil && q.Result == nil && !q.late {
+			select {
+			case <-q.lookup.Done: // first, where both have come
+				q.Result = q.lookup.Result
+				continue
+			default:
+			}
+			select {
+			case <-q.lookup.Done:
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-late:
+				late = passed
+				if q.late, err = f.late.add(q.Number, q.Text); err != nil {
+					return err
+				}
+				if !q.late {
+					late = nil
+				}
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+func (f *filterer) answerLate(ctx context.Context) error {
+	from, err := f.late.rewind()
+	if err != nil {
+		return errors.Join(errors.New("the lines that were put aside are lost"), err)
+	}
+	f.turns.Clear() // these lines are counted anew
+	close(f.turn(1))
+	lines := shell.LineFilter[*filtered]{MaxLine: answer.MaxURL + maxNumber, Answer: f.answer, Write: f.write}
+	return lines.Run(ctx, from)
 }

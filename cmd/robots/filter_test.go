@@ -437,3 +437,43 @@ func TestFilterKeepsFewCopiesBesideItsResults(t *testing.T) {
 		t.Errorf("%d of %d allowed; the copies take %d KiB", f.tally.Allowed, origins, n>>10)
 	}
 }
+
+// With --unordered the lines of a silent host come at the end, and a second signal ends what is left.
+func TestFilterUnorderedWaitsForNoSilentHost(t *testing.T) {
+	m := serveMany(t, 0)
+	m.dead = map[string]bool{"site0.example": true}
+	start := func(timeout string) (*exec.Cmd, *bytes.Buffer, io.Reader) {
+		cmd := m.command(t, crowd{urls: 20, origins: 2, sorted: true}, "--unordered", "--refused=/dev/stderr", "--timeout", timeout)
+		said := new(bytes.Buffer)
+		cmd.Stderr = said
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cmd, said, out
+	}
+	cmd, said, out := start("3s")
+	data, _ := io.ReadAll(out)
+	err := cmd.Wait()
+	unknown := strings.Count(said.String(), "\trobots.txt is unreachable: ")
+	if err != nil || unknown != 10 || strings.Count(string(data), "http://site1.example/public/") < 8 {
+		t.Errorf("%v, %d lines are unknown: %s%s", err, unknown, data, said)
+	}
+	cmd, _, out = start("1h")
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.HasPrefix(line, "http://site1.example/") {
+		t.Errorf("the first is %q, %v, want one of the host that answers", line, err)
+	}
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	go func() {
+		for cmd.Process.Signal(os.Interrupt) == nil {
+			<-again.C
+		}
+	}()
+	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "interrupt") {
+		t.Errorf("got %v, want that the second signal ended it", err)
+	}
+}

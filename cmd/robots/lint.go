@@ -1,12 +1,5 @@
 package main
 
-// robots lint: its arguments, how a file or a site is read, what --fix writes, and the exit status. What a
-// mistake is, and how a report looks, is decided in package lint (policy/lint), which a program can call as
-// well.
-//
-// Without --fix, all arguments are judged, and there is one report. With --fix, there is one argument,
-// standard output is the repaired file, and what is left to say goes to standard error.
-
 import (
 	"context"
 	"errors"
@@ -30,7 +23,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
-// linter is "robots lint". Its fields are flags. least bounds what is shown, and failOn which of that counts
+// linter is "robots lint". Its fields are flags. severity bounds what is shown, and failOn which of that counts
 // for the exit status: a finding that is not shown never counts.
 type linter struct {
 	*shell.App
@@ -39,8 +32,8 @@ type linter struct {
 	outputAt  string
 	overwrite bool
 	format    string
-	least     lint.Severity
-	failOn    lint.Severity
+	severity  string
+	failOn    string
 	disable   []string
 	rules     bool
 }
@@ -58,22 +51,19 @@ file; the second is for the next line, or for its own if it follows a record:
   # robots-lint: ignore-file RT403
   # robots-lint: ignore RT314, RT007 why it is meant so
 
-With --fix, the repaired file is written to standard output, or to --output FILE,
-and what is left to say about it to standard error. Only lines are replaced for
-which the file says the same to all crawlers. Of the others, the report has an
-example, behind a question mark: only the author knows what was meant.
+With --fix, the repaired file is written to standard output, or to --output
+FILE, and what is left to say about it to standard error. Only lines are
+replaced for which the file says the same to all crawlers. Of the others, the
+report has an example, behind a question mark: only the author knows what was
+meant.
 
 The exit status is 1 if a finding is shown that is as severe as --fail-on; with
---fix, one about the repaired file. It is 2 if robots.txt is unreachable (no answer,
-5xx, a broken one).
-See --color for colours.`
+--fix, one about the repaired file. It is 2 if robots.txt is unreachable (no
+answer, 5xx, a broken one). See --color for colours.`
 
-// lintCommand makes the subcommand. It has no --agent and no --as: a file is judged for all crawlers, and a
-// finding says which of them it concerns. The usual --fail-on is warning: what is merely worth knowing must
-// not break a build in which nothing has changed. The number of arguments is for run to check, because
-// --rules takes none, or rules.
+// lintCommand makes the subcommand. It has no --agent and no --as: a file is judged for all crawlers.
 func lintCommand(a *shell.App) *cobra.Command {
-	l := &linter{App: a, failOn: lint.SeverityWarning}
+	l := &linter{App: a, severity: "info", failOn: "warning"}
 	cmd := &cobra.Command{
 		Use:   "lint FILE|URL...",
 		Short: "Find the mistakes in robots.txt files before crawlers do",
@@ -89,22 +79,14 @@ func lintCommand(a *shell.App) *cobra.Command {
 		return l.run(ctx, args, cmd.Flags().Changed) // a default was not asked for
 	})
 	f := cmd.Flags()
-	l.format = "text"
-	f.Var(shell.Choice(&l.format, "text", "json", "sarif"), "format", "`FORMAT` of the report: text, json or sarif")
-	f.Var(severity(&l.least), "severity", "least `SEVERITY` that is shown: info, warning or error")
-	f.Var(severity(&l.failOn), "fail-on", "least `SEVERITY` of a finding shown that makes the exit status 1")
+	shell.ChoiceVar(cmd, &l.format, "format", "`FORMAT` of the report: text, json or sarif", "text", "json", "sarif")
+	shell.ChoiceVar(cmd, &l.severity, "severity", "least `SEVERITY` that is shown: info, warning or error", severities...)
+	shell.ChoiceVar(cmd, &l.failOn, "fail-on", "least `SEVERITY` of a finding shown that makes the exit status 1", severities...)
 	f.StringSliceVar(&l.disable, "disable", nil, "leave out these `RULES`, such as RT007,RT403")
 	f.BoolVar(&l.rules, "rules", false, "list the rules instead, or explain those that are named: --rules RT203")
 	f.BoolVar(&l.fix, "fix", false, "write the repaired file, which says the same to all crawlers")
 	f.StringVarP(&l.outputAt, "output", "o", "", "write the repaired file to this new `FILE`, not to standard output")
 	f.BoolVar(&l.overwrite, "overwrite", false, "let --output replace a file that exists")
-	for flag, words := range map[string][]string{
-		"format":   {"text", "json", "sarif"},
-		"severity": severities,
-		"fail-on":  severities,
-	} {
-		cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-	}
 	cmd.RegisterFlagCompletionFunc("disable", func(*cobra.Command, []string, string) (ids []string, _ cobra.ShellCompDirective) {
 		for _, r := range lint.Rules() {
 			ids = append(ids, r.ID+"\t"+r.Summary)
@@ -115,22 +97,14 @@ func lintCommand(a *shell.App) *cobra.Command {
 	return cmd
 }
 
-// severities are the names of those of package lint, by number.
+// By number.
 var severities = []string{lint.SeverityInfo: "info", lint.SeverityWarning: "warning", lint.SeverityError: "error"}
 
-// severity is the value of a flag that names one. pflag reads its default from of.
-func severity(of *lint.Severity) shell.Value {
-	return shell.Value{Text: func() string { return of.String() }, Read: func(name string) error {
-		*of = lint.Severity(max(slices.Index(severities, name), 0))
-		return shell.OneOf(name, severities)
-	}}
-}
+func severity(name string) lint.Severity { return lint.Severity(slices.Index(severities, name)) }
 
-// run judges all arguments and writes one report about them, since a SARIF document cannot be written in
-// pieces. All flags are looked at before the first file. A file that cannot be read is reported and counts as
-// status 2; the others may do better. Wrong usage ends the run, and so does an interruption: what was found
-// until then is not written, for it would pass for the whole. With --fix there is one argument, and repair
-// writes: reports stays empty, and so does what write makes of it.
+// run judges all arguments and writes one report about them: a SARIF document cannot be written in pieces. A file that cannot
+// be read is reported and counts as status 2; the others may do better. Wrong usage ends the run, and so does an
+// interruption: what was found until then would pass for the whole. With --fix there is one argument, and repair writes.
 func (l *linter) run(ctx context.Context, args []string, given func(flag string) bool) error {
 	if err := l.misuse(args, given); err != nil {
 		return err
@@ -224,14 +198,13 @@ func (l *linter) shown(out *shell.Output, findings []lint.Finding) []lint.Findin
 		}
 		// What is not shown does not fail the run either, or its status would have no reason.
 		shown = append(shown, f)
-		if f.Severity >= l.failOn {
+		if f.Severity >= severity(l.failOn) {
 			out.Worsen(shell.ExitRefused)
 		}
 	}
 	return shown
 }
 
-// isURL tells an argument that is a URL from the name of a file.
 func isURL(arg string) bool {
 	scheme, _, found := strings.Cut(arg, "://")
 	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
@@ -251,12 +224,8 @@ func (l *linter) one(ctx context.Context, arg string) (lint.Report, error) {
 	return answer.Linted(arg, data), err
 }
 
-// url returns the report about the robots.txt of a site and how it is served. A server that does not answer
-// is no finding about a file but a failure to find out; a 503 is both, as it closes the site to crawlers. With
-// --fix there has to be a file: what a server answers instead of one cannot be repaired.
-//
-// It is read as RFC 9309 has it, whatever engine a finding is about: each check of package lint knows the
-// engines by itself.
+// url returns the report about the robots.txt of a site and how it is served, as RFC 9309 reads it: each check of package
+// lint knows the engines by itself. A server that does not answer is no finding but a failure to find out; a 503 is both.
 func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error) {
 	u, o, err := answer.ReadSite(policy.RFC9309, text)
 	if err != nil {
@@ -292,9 +261,8 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 	return lint.Report{Name: a.URL, Findings: append(lint.Name(u.Path), a.Findings()...), Text: a.Body}, nil
 }
 
-// misnamed is the beginning of /robot.txt, the commonest slip in the name; nil if there is no such file, or
-// if it could not be read. It is only a hint, so no failure here is reported. The gate decides nothing: there
-// is no robots.txt by which it could.
+// misnamed is the beginning of /robot.txt, the commonest slip in the name, or nil. It is only a hint, so no failure is
+// reported.
 func (l *linter) misnamed(ctx context.Context, g *site.Gate, o fetch.Origin) []byte {
 	u := o.RobotsURL()
 	u.Path = "/robot.txt"
@@ -306,8 +274,7 @@ func (l *linter) misnamed(ctx context.Context, g *site.Gate, o fetch.Origin) []b
 	return body
 }
 
-// explain writes the registry, or what it says about some rules. They come in the order of the registry,
-// whatever the order of their names was. No rule named means all.
+// explain writes the registry, or what it says about some rules. No rule named means all.
 func (l *linter) explain(names []string) error {
 	if l.format == "sarif" {
 		return shell.Usagef("--rules writes text or JSON")
@@ -338,8 +305,7 @@ func (l *linter) explain(names []string) error {
 	return l.Emit(&out)
 }
 
-// page explains a rule by its example and what is reported there. A rule that its example does not show is
-// about how a file is served, or is not checked at all.
+// page explains a rule by its example and what is reported there.
 func (l *linter) page(out *shell.Output, r lint.Rule) error {
 	fmt.Fprintf(out, "%s %s (%s: %s)\n\n  %s\n\n", r.ID, r.Name, r.Severity, r.Engines, r.Summary)
 	for line := range strings.SplitSeq(r.Example, "\n") {
@@ -388,9 +354,8 @@ func (l *linter) misuse(args []string, given func(flag string) bool) error {
 	return nil
 }
 
-// repair writes the file of a report anew, and to standard error what is left to say about it. A finding that
-// --severity or --disable hides is not repaired either: the report would not say why a line has changed. The file is
-// written even if nothing was to be repaired, so that who reads it need not care.
+// repair writes the file of a report anew, and to standard error what is left to say about it. A finding that --severity or
+// --disable hides is not repaired either: the report would not say why a line has changed.
 func (l *linter) repair(out *shell.Output, r lint.Report) error {
 	// How the file was served is judged no more: a repair cannot change it, and the output is a file.
 	a := lint.Answer{StatusCode: 200, ContentType: "text/plain", Body: r.Text}
@@ -411,7 +376,7 @@ func (l *linter) repair(out *shell.Output, r lint.Report) error {
 		out.Write(fixed)
 		return nil
 	}
-	f, err := open(l.outputAt, os.O_WRONLY|replacing(l.overwrite))
+	f, err := create(l.outputAt, replacing(l.overwrite))
 	if err != nil {
 		return err
 	}
@@ -419,25 +384,7 @@ func (l *linter) repair(out *shell.Output, r lint.Report) error {
 	return errors.Join(err, f.Close()) // some file systems tell of a full disk at Close only
 }
 
-// replacing is how open takes a file that may exist, or must not.
-func replacing(overwrite bool) int {
-	if overwrite {
-		return os.O_TRUNC
-	}
-	return os.O_EXCL
-}
-
-// open opens a file of --output, or makes it. how has to say what becomes of one that exists, see replacing;
-// without os.O_EXCL and os.O_TRUNC it is kept as it is.
-func open(name string, how int) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_CREATE|how, 0o666) // less the umask, as for any output
-	if errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("%s exists: add --overwrite to replace it", name)
-	}
-	return f, err
-}
-
 // shows reports whether a finding is severe enough and not disabled.
 func (l *linter) shows(f lint.Finding) bool {
-	return f.Severity >= l.least && !slices.Contains(l.disable, f.ID)
+	return f.Severity >= severity(l.severity) && !slices.Contains(l.disable, f.ID)
 }

@@ -95,14 +95,13 @@ func run(ctx context.Context, args []string, std shell.Streams) int {
 	return a.Status
 }
 
-// rootCommand is the command with the subcommands that args need. Completion scripts and the texts
-// of --help come from the library; errors and usage are printed by run, which knows them apart.
+// rootCommand is the command with the subcommands that args need. Errors and usage are printed by run.
 func rootCommand(a *shell.App, help io.Writer, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "robots",
 		Short: "What robots.txt files permit, and what is wrong with them",
-		Long: `Robots answers what robots.txt files permit (RFC 9309), and finds what is
-wrong with them.
+		Long: `Robots answers what robots.txt files permit (RFC 9309), and finds what is wrong
+with them.
 
 ` + exitHelp,
 		SilenceErrors: true,
@@ -125,14 +124,12 @@ wrong with them.
 	root.SetFlagErrorFunc(shell.FlagError)
 	shell.SetHelp(root)
 	root.SetVersionTemplate("robots {{.Version}}\n")
-	root.SetHelpCommand(helpCommand())
 	subcommands(a, root, args)
 	return root
 }
 
-// subcommands makes the one that args begin with. To make all takes longer than most runs, so that is done
-// only where --help, suggestions or completions may name each. A new subcommand needs a row here. json and
-// color tell whether it has these flags.
+// subcommands makes the one that args begin with: to make all takes longer than most runs. A new one needs a row here. json
+// and color tell whether it has these flags.
 func subcommands(a *shell.App, root *cobra.Command, args []string) {
 	all := []struct {
 		name        string
@@ -157,52 +154,16 @@ func subcommands(a *shell.App, root *cobra.Command, args []string) {
 			cmd.Flags().BoolVar(&a.JSON, "json", false, "write JSON, one object per line (see robots schema)")
 		}
 		if s.color {
-			a.Color = shell.ColorWhen[0]
-			cmd.Flags().Var(shell.Choice(&a.Color, shell.ColorWhen...), "color",
-				"use colours: `WHEN` is auto (on a terminal, unless $NO_COLOR is set), always or never")
-			cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(shell.ColorWhen, cobra.ShellCompDirectiveNoFileComp))
+			shell.ChoiceVar(cmd, &a.Color, "color",
+				"use colours: `WHEN` is auto (on a terminal, unless $NO_COLOR is set), always or never", "auto", "always", "never")
 		}
 		root.AddCommand(cmd)
 	}
 	if root.CompletionOptions.DisableDefaultCmd = named; !named {
 		root.Version = version()
 		root.AddCommand(manCommand(root))
-		completion(root)
-		// What is no command has no --help: "robots nosuch --help" is wrong usage, and not the help of
-		// robots.
+		// What is no command has no --help: "robots nosuch --help" is wrong usage, and not the help of robots.
 		root.DisableFlagParsing = len(args) > 0 && !strings.HasPrefix(args[0], "-")
-	}
-}
-
-// completion has the library's subcommand refuse what it does not know, where it would print its help and
-// exit with 0.
-func completion(root *cobra.Command) {
-	root.InitDefaultCompletionCmd()
-	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
-		cmd.Args = cobra.ArbitraryArgs
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return shell.Usagef("no shell is called %q: it is bash, fish, powershell or zsh", args[0])
-			}
-			return shell.Usagef("name a shell: bash, fish, powershell or zsh")
-		}
-	}
-}
-
-// helpCommand makes the subcommand. The library's own takes a name it does not know for an
-// answered question.
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Show how a command is used",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			about, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return shell.UnknownCommand(about, append(rest, args...)[0])
-			}
-			about.InitDefaultHelpFlag()
-			return about.Help()
-		},
 	}
 }
 
@@ -236,7 +197,6 @@ func manual(dir string, root *cobra.Command) error {
 	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "robots", Manual: "robots"}, dir)
 }
 
-// manualTable is where a line of a table begins.
 var manualTable = regexp.MustCompile(`\n( +)`)
 
 const manualFiles = `
@@ -254,8 +214,8 @@ func schemaCommand(a *shell.App) *cobra.Command {
 		Use:   "schema",
 		Short: "Write the JSON Schema of what --json writes",
 		Long: `Schema writes a JSON Schema (draft 2020-12) of every object that the subcommands
-write with --json. The version is in its "$id". Within a version fields may be added;
-none is renamed, removed or given another meaning.`,
+write with --json. The version is in its "$id". Within a version fields may be
+added; none is renamed, removed or given another meaning.`,
 		Example: `  robots schema > robots.schema.json
   robots schema | jq '."$defs".decision.properties | keys'`,
 		Args: shell.None("schema takes no arguments"),
@@ -266,35 +226,23 @@ none is renamed, removed or given another meaning.`,
 	}
 }
 
-// versionCommand makes the subcommand. notices.go has what --notices writes.
 func versionCommand(a *shell.App) *cobra.Command {
-	var withNotices bool
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "version",
 		Short: "Say which version this is",
 		Args:  shell.None("version takes no arguments"),
 		RunE: shell.Runs(func(context.Context, []string) error {
 			var out shell.Output
-			switch info, known := debug.ReadBuildInfo(); {
-			case withNotices && (a.JSON || !known):
-				return shell.Usagef("--notices are text, of a binary that go build made of modules: leave out --json")
-			case withNotices:
-				if err := notices(&out, info.Deps); err != nil {
-					return err
-				}
-			case a.JSON:
+			if a.JSON {
 				out.JSON(map[string]any{
 					"version": moduleVersion(), "go": runtime.Version(), "platform": platform, "schema": answer.SchemaVersion,
 				})
-			default:
+			} else {
 				fmt.Fprintf(&out, "robots %s\n", version())
 			}
 			return a.Emit(&out)
 		}),
 	}
-	cmd.Flags().BoolVar(&withNotices, "notices", false,
-		"write the licences and notices of Go and the modules in this binary, from the module cache")
-	return cmd
 }
 
 const platform = runtime.GOOS + "/" + runtime.GOARCH

@@ -1,18 +1,9 @@
 package main
 
-// robots match: a file is asked about URLs, or paths, without a network. --robots has one file for all of
-// them; with --jsonl, each record brings its own, as the vectors of the library do, to compare
-// implementations.
-//
-// A URL that is an argument is looked at before any is answered, so a malformed one is wrong usage (64). One
-// on a line of input comes after answers that are written already: it is a question without an answer (2),
-// and the run goes on.
-
 import (
 	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -36,8 +27,8 @@ type matcher struct {
 	jsonl  bool
 }
 
-// matchCommand makes the subcommand. It compares paths as they are written, byte for byte: it is there to
-// compare readings of the same question, so it must not improve the question.
+// matchCommand makes the subcommand. It compares paths as they are written: it is there to compare readings of the same
+// question, so it must not improve the question.
 func matchCommand(a *shell.App) *cobra.Command {
 	m := &matcher{App: a}
 	cmd := &cobra.Command{
@@ -46,9 +37,9 @@ func matchCommand(a *shell.App) *cobra.Command {
 		Long: `Match asks a robots.txt file about URLs: those given, else one on each line of
 standard input. Empty lines are left out.
 
-A URL begins with http://, https:// or //. Text that begins with one slash is a path.
-Both are compared as they are written. Anything else, such as example.com/a, could be
-either, and is an error.
+A URL begins with http://, https:// or //. Text that begins with one slash is a
+path. Both are compared as they are written. Anything else, such as
+example.com/a, could be either, and is an error.
 
 With --jsonl, each line of standard input is a JSON object that carries its own
 robots.txt, in the format of the robots.txt vectors:
@@ -87,7 +78,7 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 	case m.jsonl && m.Named:
 		return shell.Usagef("--jsonl reads the agents of each record: leave out --agent")
 	case m.jsonl:
-		return m.records(ctx)
+		return m.lines(ctx, "records", maxRecord, m.record)
 	case m.robots == "":
 		return shell.Usagef("--robots FILE is missing")
 	case m.robots == "-" && len(urls) == 0:
@@ -104,7 +95,7 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 	}
 	ask := m.asker(m.Dialect.Parse(data))
 	if len(urls) == 0 {
-		return m.lines(ctx, "URLs", answer.MaxURL, func() func(*shell.Output, shell.Line) { return ask })
+		return m.lines(ctx, "URLs", answer.MaxURL, ask)
 	}
 	var o shell.Output
 	for i, url := range urls {
@@ -135,9 +126,8 @@ func (m *matcher) asker(p *policy.Policy) func(*shell.Output, shell.Line) {
 	}
 }
 
-// malformed reports a line that could not be understood. JSON has an answer to it in any case: the n-th
-// answer is about the n-th question, also for a reader that knows no ids. As text, standard error alone has
-// it: on standard output, each line is allowed or refused.
+// malformed reports a line that could not be understood. JSON has an answer to it in any case: the n-th answer is about the
+// n-th question.
 func (m *matcher) malformed(o *shell.Output, v answer.Verdict, err error) {
 	o.Complain(fmt.Errorf("line %d: %w", v.Number, err))
 	if m.JSON || m.jsonl {
@@ -146,15 +136,15 @@ func (m *matcher) malformed(o *shell.Output, v answer.Verdict, err error) {
 	}
 }
 
-// lines answers for each line. what says what is on them. Each batch is answered by a function of its own.
-func (m *matcher) lines(ctx context.Context, what string, maxLine int, answerer func() func(*shell.Output, shell.Line)) error {
+// lines answers for each line by ask, which may be called concurrently. what says what is on them.
+func (m *matcher) lines(ctx context.Context, what string, maxLine int, ask func(*shell.Output, shell.Line)) error {
 	shell.Typed(m.In, m.Err, what)
 	lines := shell.LineFilter[*shell.Output]{MaxLine: maxLine, Write: m.Emit}
-	lines.Answer = func(_ context.Context, batch []shell.Line, _ shell.Turn) (*shell.Output, error) {
-		o, answer := new(shell.Output), answerer()
+	lines.Answer = func(_ context.Context, batch []shell.Line) (*shell.Output, error) {
+		o := new(shell.Output)
 		for _, l := range batch {
 			if l.Text = strings.TrimSpace(l.Text); l.Text != "" {
-				answer(o, l)
+				ask(o, l)
 			}
 		}
 		return o, nil
@@ -162,76 +152,52 @@ func (m *matcher) lines(ctx context.Context, what string, maxLine int, answerer 
 	return lines.Run(ctx, m.In)
 }
 
-// parsed is a robots.txt that was asked about, kept because the next record is likely
-// to ask about the same one.
-type parsed struct {
-	from    answer.Question
-	dialect policy.Dialect
-	policy  *policy.Policy
-}
-
-// records answers for one record on each line. Its bound on a line is that of a file and not of a URL.
-func (m *matcher) records(ctx context.Context) error {
-	// It only saves parsing, so it does not matter whose is the latest.
-	var latest atomic.Pointer[parsed] // over all batches
-	return m.lines(ctx, "records", maxRecord, func() func(*shell.Output, shell.Line) {
-		last := latest.Load()
-		return func(o *shell.Output, l shell.Line) {
-			last = m.record(o, l, last)
-			latest.Store(last)
-		}
-	})
-}
-
-// record answers for one line. It returns what was parsed last, which is as before if the record is
-// malformed. What could be read of that one, its id above all, is in the answer.
-func (m *matcher) record(o *shell.Output, l shell.Line, last *parsed) *parsed {
+// record answers for one line of records. What could be read of a malformed one, its id above all, is in the answer.
+func (m *matcher) record(o *shell.Output, l shell.Line) {
 	var r answer.Question
-	d, k, now, err := m.decide(&r, l, last)
-	url, _ := r.AsWritten()
-	v := answer.NewVerdict(answer.Redacted(url), client.Answer{Decision: d})
-	v.Number, v.ID = l.Number, r.ID
+	v, err := m.decide(&r, l)
 	if err != nil {
-		v.Agent = strings.Join(r.Agents, ", ")
+		url, _ := r.AsWritten()
+		v = answer.NewVerdict(answer.Redacted(url), client.Answer{})
+		v.Number, v.ID, v.Agent = l.Number, r.ID, strings.Join(r.Agents, ", ")
 		m.malformed(o, v, err)
-		return last
+		return
 	}
-	k.Sign(&v, k.Dialect, now.policy)
+	v.Number, v.ID = l.Number, r.ID
 	o.Worsen(shell.StatusOf(&v))
 	o.Verdict(&v)
-	return now
 }
 
-// decide reads l into r and answers it. What was read of a malformed record stays in r,
-// for its id.
-func (m *matcher) decide(r *answer.Question, l shell.Line, last *parsed) (d policy.Decision, k answer.Asker, now *parsed, err error) {
+// decide reads l into r and answers it.
+func (m *matcher) decide(r *answer.Question, l shell.Line) (v answer.Verdict, err error) {
 	if l.TooLong {
-		return d, k, nil, fmt.Errorf("longer than %d bytes", maxRecord)
+		return v, fmt.Errorf("longer than %d bytes", maxRecord)
 	}
 	if err = r.Read(l.Text); err != nil {
-		return d, k, nil, err
+		return v, err
 	}
 	url, err := r.AsWritten()
 	if err != nil {
-		return d, k, nil, err
+		return v, err
 	}
 	k, combined, err := r.Asker(m.Asker)
 	if err != nil {
-		return d, k, nil, err
+		return v, err
 	}
 	target, err := answer.ReadTarget(k.Dialect, url, true)
 	if err != nil {
-		return d, k, nil, err
+		return v, err
 	}
-	if last == nil || last.dialect != k.Dialect || !r.SameRobots(&last.from) {
-		text, err := r.File()
-		if err != nil {
-			return d, k, nil, err
-		}
-		last = &parsed{*r, k.Dialect, k.Dialect.Parse(text)}
+	text, err := r.File()
+	if err != nil {
+		return v, err
 	}
+	p := k.Dialect.Parse(text)
+	group := p.Group(k.Obeys(p))
 	if combined {
-		return last.policy.Combined(r.Agents...).Decide(target), k, last, nil
+		group = p.Combined(r.Agents...)
 	}
-	return last.policy.Decide(k.Obeys(last.policy), target), k, last, nil
+	v = answer.NewVerdict(answer.Redacted(url), client.Answer{Decision: group.Decide(target)})
+	k.Sign(&v, k.Dialect, p)
+	return v, nil
 }

@@ -34,19 +34,20 @@ type pager struct {
 	site.Network
 }
 
-const askedByYou = `The page is fetched once because you ask for it, even if robots.txt disallows it to
-crawlers.`
+const askedByYou = `The page is fetched once because you ask for it, even if robots.txt disallows it
+to crawlers.`
 
-const pageHelp = `Page shows each statement of a page's X-Robots-Tag fields and meta elements, where it
-stands, and what they come to for a crawler and for the engines. It reports from which of
-these robots.txt hides the page, so that they do not see them, and where engines differ.
+const pageHelp = `Page shows each statement of a page's X-Robots-Tag fields and meta elements,
+where it stands, and what they come to for a crawler and for the engines. It
+reports from which of these robots.txt hides the page, so that they do not see
+them, and where engines differ.
 
 ` + shell.URLHelp + `
 
 ` + askedByYou + `
 
-The exit status is 1 if there is a finding, and 2 if robots.txt or the page could not
-be had, or not be read whole.`
+The exit status is 1 if there is a finding, and 2 if robots.txt or the page
+could not be had, or not be read whole.`
 
 // pageCommand makes the subcommand that shows the statements for crawlers. Its exit status is 1 for a
 // finding, not for a noindex: the owner wants that.
@@ -59,18 +60,19 @@ func pageCommand(a *shell.App) *cobra.Command {
 	return cmd
 }
 
-const usageHelp = `Usage shows the preferences about the use of a page, by training of models, as their
-input, or for search: what they come to, and which statement says so. It reads
-Content-Usage, Content-Signal and License in robots.txt, the groups of Google-Extended
-and Applebot-Extended, the page's header and its meta elements. If --agent is a crawler of
-an engine, such as Googlebot, page rules also count for what that engine takes them for.
+const usageHelp = `Usage shows the preferences about the use of a page, by training of models, as
+their input, or for search: what they come to, and which statement says so. It
+reads Content-Usage, Content-Signal and License in robots.txt, the groups of
+Google-Extended and Applebot-Extended, the page's header and its meta elements.
+If --agent is a crawler of an engine, such as Googlebot, page rules also count
+for what that engine takes them for.
 
 ` + shell.URLHelp + `
 
 ` + askedByYou + `
 
-The exit status is 1 if a use is disallowed, and 2 if robots.txt or the page could not
-be had, or not be read whole.`
+The exit status is 1 if a use is disallowed, and 2 if robots.txt or the page
+could not be had, or not be read whole.`
 
 // usageCommand makes the subcommand that shows the preferences about use. There a use that is disallowed
 // makes the status 1, as a refusal does for check: a script asks whether it may use the page.

@@ -1,8 +1,5 @@
 package main
 
-// robots proxy: its flags, and in which order its parts begin. The proxy itself is in internal/proxy, and
-// what it has in common with serve in daemon.go.
-
 import (
 	"context"
 	"errors"
@@ -26,7 +23,6 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
-// proxying is "robots proxy".
 type proxying struct {
 	daemon
 	obeys  proxy.Obeying
@@ -41,36 +37,33 @@ const proxyHelp = `Proxy passes on what robots.txt allows, for any program that 
 
   http_proxy=http://127.0.0.1:3128 wget -r http://example.com/
 
-All else is answered with 403, or as --refuse says: a page for browsers, a problem
-document (RFC 9457) for programs, and a Proxy-Status field (RFC 9209), which tells it
-from the site's own. If robots.txt is unreachable, that is 503, and Retry-After says
-when it is asked for again. What passes is not changed: redirects and cookies are the
-client's, and so is the User-Agent.
+All else is answered with 403, or as --refuse says: a page for browsers, a
+problem document (RFC 9457) for programs, and a Proxy-Status field (RFC 9209),
+which tells it from the site's own. If robots.txt is unreachable, that is 503,
+and Retry-After says when it is asked for again. What passes is not changed:
+redirects and cookies are the client's, and so is the User-Agent.
 
-Over https it needs a CA that the client trusts (robots proxy ca): then each request
-in a tunnel is decided on, too. Without one the paths are not seen, and a tunnel is
-refused.
+Over https it needs a CA that the client trusts (robots proxy ca): then each
+request in a tunnel is decided on, too. Without one the paths are not seen, and
+a tunnel is refused.
 
-It listens on a loopback address, and connects to public networks only, unless told
-otherwise. With --token-file, the token is the password of the proxy:
+It listens on a loopback address, and connects to public networks only, unless
+told otherwise. With --token-file, the token is the password of the proxy:
 http_proxy=http://robots:TOKEN@HOST:3128.
 
-With --advise it refuses nothing of that: forbidden requests are sent. The answer has the
-reason in the field Robotsgate-Advice, and so does the log.
+With --advise it refuses nothing of that: forbidden requests are sent. The
+answer has the reason in the field Robotsgate-Advice, and so does the log.
 
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
 // proxyCommand makes the subcommand, with "robots proxy ca" below it.
 func proxyCommand(a *shell.App) *cobra.Command { return newProxy(a).command() }
 
-// newProxy is apart for tests, which set narrower bounds.
 func newProxy(a *shell.App) *proxying {
 	return &proxying{daemon: daemon{App: a}, bounds: proxy.UsualLimits}
 }
 
-// command makes the subcommand for p. What can be told from the flags alone is wrong usage before run opens
-// anything. There are no flags for some things on purpose: --as all, since a request passes or not, and
-// --turn-time, since the proxy itself sends what a turn is for, and so sees its end.
+// command makes the subcommand for p. There is no --as all, since a request passes or not.
 func (p *proxying) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "proxy",
@@ -99,10 +92,8 @@ func (p *proxying) command() *cobra.Command {
 	f.BoolVar(&p.obeys.Advise, "advise", false, "send what robots.txt forbids, too, and only say so: a field, the log, a metric")
 	f.StringVar(&p.ca, "ca", "", "look into https with certificates of the CA in this `FILE`")
 	f.StringVar(&p.caKey, "ca-key", "", "the `FILE` with the key of the CA")
-	p.refuse = denialNames[0]
-	f.Var(shell.Choice(&p.refuse, denialNames...), "refuse", "the `STATUS` of what robots.txt refuses: "+strings.Join(denialNames, ", ")+";\n"+
-		"close ends the connection, or the stream of HTTP/2, without an answer")
-	cmd.RegisterFlagCompletionFunc("refuse", cobra.FixedCompletions(denialNames, cobra.ShellCompDirectiveNoFileComp))
+	shell.ChoiceVar(cmd, &p.refuse, "refuse", "the `STATUS` of what robots.txt refuses: "+strings.Join(denialNames, ", ")+"; "+
+		"close ends the connection, or the stream of HTTP/2, without an answer", denialNames...)
 	f.StringVar(&p.watch, "metrics-listen", "", "an `ADDRESS` of its own for /healthz, /readyz and /metrics")
 	// These two are flags of all daemons, and mean something else in a proxy.
 	f.Lookup("user-agent").Usage = "the User-Agent `FIELD` to ask for robots.txt with; that of what passes is the client's"
@@ -117,9 +108,8 @@ var (
 	denials     = map[string]int{"403": 403, "451": 451, "410": 410, "close": -1}
 )
 
-// run is a proxy until ctx ends. First come the files of flags, where a mistake costs nothing; then the
-// sockets; then the gate. Standard output has the addresses when all of that is there: whoever starts a proxy
-// may send as soon as it has read them.
+// run is a proxy until ctx ends. Standard output has the addresses when the sockets and the gate are there: whoever starts a
+// proxy may send as soon as it has read them.
 func (p *proxying) run(ctx context.Context) error {
 	log, err := p.logger()
 	if err != nil {
@@ -167,9 +157,7 @@ func (p *proxying) run(ctx context.Context) error {
 	return web.Until(ctx, log, s, l, p.drain, func() {})
 }
 
-// authority reads the CA of --ca, or returns nil without one. A file that is not
-// there is a failure (2), as everywhere. One that holds no CA, or one out of its time, is wrong usage (64):
-// no client would accept a certificate by it.
+// authority reads the CA of --ca, or returns nil without one. One that no client would accept is wrong usage (64).
 func (p *proxying) authority() (*proxy.Authority, error) {
 	if p.ca == "" {
 		return nil, nil
@@ -197,11 +185,12 @@ func (p *proxying) proxyCA() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ca CERTIFICATE KEY",
 		Short: "Make the CA that lets the proxy look into https",
-		Long: `Ca makes a CA and writes its certificate and its key to two files, which must not exist.
+		Long: `Ca makes a CA and writes its certificate and its key to two files, which must
+not exist.
 
-Let the programs that are to use the proxy trust the certificate, and no others: who has
-the key can pass for any site to those who trust it. --only makes a CA that can speak
-for some domains alone, and clients hold it to that.`,
+Let the programs that are to use the proxy trust the certificate, and no others:
+who has the key can pass for any site to those who trust it. --only makes a CA
+that can speak for some domains alone, and clients hold it to that.`,
 		Example: `  robots proxy ca ca.pem ca.key
   robots proxy --ca ca.pem --ca-key ca.key
   https_proxy=http://127.0.0.1:3128 curl --cacert ca.pem https://example.com/`,
@@ -243,8 +232,8 @@ func noDomain(name string) bool {
 	return err == nil || !labels
 }
 
-// writeBoth writes both files, or none. Neither may exist. The key goes first: if the process is killed in
-// between, what is left is a key that no program trusts, and no certificate that could be installed.
+// writeBoth writes both files, or none. The key goes first: what is left of a run that is killed is no certificate that could
+// be installed.
 func writeBoth(certificateAt string, certificate []byte, keyAt string, key []byte) error {
 	if err := writeNew(keyAt, key, 0o600); err != nil {
 		return err

@@ -1,12 +1,13 @@
 package main
 
-// --output FILE --resume: where an earlier run of filter has ended is found out from what it wrote, and from
-// nothing else. So it works after a kill -9, too. What has to hold for that is in filter.go: refused lines
-// are written before the allowed ones of their batch, and both files grow in the order of the list.
+// filter --output FILE --resume: where an earlier run has ended is found out from what it wrote, and from nothing else. So
+// it works after a kill -9, too. filterer.write sees to what has to hold for that: refused lines are written before the
+// allowed ones of their batch.
 
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,8 +20,34 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
-// answers is a file that holds an answer on each line. It is written by filter, and read with --resume
-// before.
+// replacing is how create takes a file that may exist, or must not.
+func replacing(overwrite bool) int {
+	if overwrite {
+		return os.O_WRONLY | os.O_TRUNC
+	}
+	return os.O_WRONLY | os.O_EXCL
+}
+
+// create opens a file to be written, which is none of those in use. how is for os.OpenFile. It looks before it opens:
+// robots filter --refused urls.txt < urls.txt would empty the list before the first line is read, and exit with 0. Only
+// files are compared: /dev/null, or a terminal, may be in use more than once.
+func create(name string, how int, used ...any) (*os.File, error) {
+	is, err := os.Stat(name)
+	for _, u := range used {
+		if u, isFile := u.(*os.File); isFile && err == nil && is.Mode().IsRegular() {
+			if other, err := u.Stat(); err == nil && os.SameFile(is, other) {
+				return nil, fmt.Errorf("%s is read or written already: name another file", name)
+			}
+		}
+	}
+	f, err := os.OpenFile(name, how|os.O_CREATE, 0o666) // less the umask, as for any output
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("%s exists: add --overwrite to replace it", name)
+	}
+	return f, err
+}
+
+// answers is a file of an earlier run, with an answer on each line.
 type answers struct {
 	*os.File
 	in    *bufio.Reader
@@ -28,32 +55,11 @@ type answers struct {
 	end   int64 // of the last of them
 }
 
-// create opens a file to be written, and which is not one of those in use. how is added to the flags: without
-// one, what it holds is kept. It looks before it opens: robots filter --refused urls.txt < urls.txt would
-// empty the list before the first line is read, and exit with 0. Only files are compared: /dev/null, or a
-// terminal, may be in use more than once.
-func create(name string, how int, used ...any) (*answers, error) {
-	is, err := os.Stat(name)
-	for _, u := range used {
-		if u, isFile := u.(interface{ Stat() (fs.FileInfo, error) }); isFile && err == nil && is.Mode().IsRegular() {
-			if other, err := u.Stat(); err == nil && os.SameFile(is, other) {
-				return nil, fmt.Errorf("%s is read or written already: name another file", name)
-			}
-		}
-	}
-	mode := os.O_WRONLY // of a pipe that was opened to be read, too, nobody would tell that its reader has gone
-	if how == 0 {
-		mode = os.O_RDWR
-	}
-	file, err := open(name, mode|how)
-	if err != nil {
-		return nil, err
-	}
-	return &answers{File: file, in: bufio.NewReaderSize(file, shell.BatchBytes)}, nil
+func readAgain(f *os.File) *answers {
+	return &answers{File: f, in: bufio.NewReaderSize(f, shell.BatchBytes)}
 }
 
-// next returns the next line, with its end. The error is io.EOF at the end of the file, and for a line without an end:
-// a run was killed while it wrote that.
+// next returns the next line. The error is io.EOF for a line without an end, too: a run was killed while it wrote that.
 func (a *answers) next() ([]byte, error) {
 	line, err := a.in.ReadBytes('\n')
 	if err != nil {
@@ -61,11 +67,10 @@ func (a *answers) next() ([]byte, error) {
 	}
 	a.lines++
 	a.end += int64(len(line))
-	return line, nil
+	return line[:len(line)-1], nil
 }
 
-// cut removes what follows the last line that was read: half a line, or lines that are asked about again. And
-// it goes there: else the next answer would be written where the buffered reader has stopped.
+// cut removes what follows the last line that was read, and goes there.
 func (a *answers) cut() error {
 	if err := a.Truncate(a.end); err != nil {
 		return err
@@ -74,98 +79,73 @@ func (a *answers) cut() error {
 	return err
 }
 
-// skip reads the lines that an earlier run has answered, and returns how many. Its output is
-// a part of the list in the same order, so each of its lines is looked up behind the one
-// before. Such a search never ends later than the earlier run did: no line is left out. The
-// lines between were refused. Behind the last allowed line, the run may have refused some
-// more; they are cut off the file of the refused lines and asked about again. Neither file is
-// changed if the list is another.
-func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (int, error) {
-	// First what was allowed: it tells how far the run came. Without --refused there is nothing more to find
-	// out, and lines behind the last allowed one that were refused are refused again.
-	list := list{in: in}
-	for {
-		last, err := f.output.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return 0, err
-		}
-		text := bytes.TrimSuffix(last, []byte("\n"))
-		isAbout := func(_ int, line []byte) bool { return bytes.Equal(line, text) }
-		// A verdict has the number of its line. The URL in it may be on many lines, and is not as the line
-		// has it.
-		if f.JSON {
-			var v answer.Verdict
-			if err := json.Unmarshal(last, &v); err != nil {
-				return 0, fmt.Errorf("%s: line %d: %w", f.output.Name(), f.output.lines, err)
-			}
-			isAbout = func(number int, _ []byte) bool { return number == v.Number }
-		}
-		err = list.find(ctx, isAbout)
-		if err == io.EOF {
-			err = fmt.Errorf("%s: standard input holds no line %d: %s", f.output.Name(), f.output.lines, sameList)
-		}
-		if err != nil {
-			return 0, err
-		}
+// asked returns what tells the line of the list that the next line of the output is about. A verdict has its number: the
+// URL in that may be on many lines, and is not as the line has it.
+func (f *filterer) asked(output *answers) (is func(number int, text []byte) bool, err error) {
+	line, err := output.next()
+	if err != nil || !f.JSON {
+		return func(_ int, text []byte) bool { return bytes.Equal(text, line) }, err
 	}
-	// Whatever can show that the list is another comes before cut, which is called last.
-	cut := f.output.cut
-	if f.refusals != nil {
-		// What was not allowed up to here is in the other file, one line each, or that is the file of another
-		// list.
-		for range list.others {
-			_, err := f.refusals.next()
-			if err == io.EOF {
-				err = fmt.Errorf("%s has %d lines, and %d were refused: %s",
-					f.refusals.Name(), f.refusals.lines, list.others, sameList)
-			}
-			if err != nil {
-				return 0, err
-			}
-		}
-		cut = func() error { return errors.Join(f.output.cut(), f.refusals.cut()) }
+	var v answer.Verdict
+	if err := json.Unmarshal(line, &v); err != nil {
+		return nil, fmt.Errorf("%s: line %d: %w", output.Name(), output.lines, err)
 	}
-	// The lines that are left keep their numbers: verdicts and messages name those of the whole list. And the
-	// bytes of those before are in the percentage that the meter shows, but not in its rate.
-	f.skipped.Store(int64(list.number))
-	f.meter.Skip(list.bytes)
-	return list.number, cut()
+	return func(number int, _ []byte) bool { return number == v.Number }, nil
 }
 
 const sameList = "--resume needs the same list and flags"
 
-// list is an input that is searched from its beginning to its end. What is behind the line found last can be
-// read from in.
-type list struct {
-	in     *bufio.Reader
-	text   []byte
-	number int   // of the line read last
-	bytes  int64 // read
-	others int   // lines that are neither empty nor were found
-}
-
-// find reads on to the line that is wanted. The error is io.EOF if there is none. It reads lines as
-// LineFilter does, or their numbers would differ. isWanted must not keep the text, whose memory the next line
-// uses. A line that is too long was malformed to the earlier run, and cannot be among those that it allowed.
-func (l *list) find(ctx context.Context, isWanted func(number int, text []byte) bool) error {
-	for ctx.Err() == nil {
-		text, tooLong, err := shell.AppendLine(l.text[:0], l.in, answer.MaxURL)
-		if err != nil && (err != io.EOF || len(text) == 0) {
-			return err
+// skip reads the lines that an earlier run has answered, and returns how many. Its output is a part of the list in the
+// same order, so each of its lines is looked up behind the one before. Such a search never ends later than the earlier run
+// did: no line is left out. The lines between were refused. Those behind the last allowed one are asked about again.
+func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (number int, err error) {
+	output := readAgain(f.output)
+	var text []byte
+	read, refused := int64(0), 0
+	is, err := f.asked(output)
+	for err == nil {
+		var tooLong bool
+		text, tooLong, err = shell.AppendLine(text[:0], in, answer.MaxURL)
+		if err == io.EOF && len(text) == 0 {
+			return 0, fmt.Errorf("%s: standard input holds no line %d: %s", output.Name(), output.lines, sameList)
 		}
-		l.text = text
-		l.number++
-		l.bytes += int64(len(text) + len("\n")) // a little less with CRLF; it is for the meter alone
-		switch text := bytes.TrimSpace(text); {
-		case len(text) == 0:
-		case !tooLong && isWanted(l.number, text):
-			return nil
+		if err != nil && err != io.EOF || ctx.Err() != nil {
+			return 0, cmp.Or(ctx.Err(), err)
+		}
+		number++
+		read += int64(len(text) + len("\n"))
+		switch line := bytes.TrimSpace(text); {
+		case len(line) == 0:
+			err = nil
+		case !tooLong && is(number, line):
+			is, err = f.asked(output)
 		default:
-			l.others++
+			refused, err = refused+1, nil
 		}
 	}
-	return ctx.Err()
+	if err != io.EOF {
+		return 0, err
+	}
+	f.skipped.Store(int64(number))
+	f.meter.Add(0, read)
+	close(f.turn(number + 1))
+	return number, f.cut(output, refused)
+}
+
+// cut takes off both files what is asked about again. Before that comes whatever can show that the list is another.
+func (f *filterer) cut(output *answers, refused int) error {
+	if f.refusals == nil {
+		return output.cut()
+	}
+	refusals := readAgain(f.refusals)
+	for range refused {
+		_, err := refusals.next()
+		if err == io.EOF {
+			err = fmt.Errorf("%s has %d lines, and %d were refused: %s", f.refusals.Name(), refusals.lines, refused, sameList)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(output.cut(), refusals.cut())
 }

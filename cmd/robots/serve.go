@@ -1,8 +1,5 @@
 package main
 
-// robots serve: its flags, and in which order its parts begin. The service itself is in internal/serve, and
-// what it has in common with the proxy in daemon.go.
-
 import (
 	"context"
 	"fmt"
@@ -31,8 +28,8 @@ type server struct {
 	limits   serve.Limits
 }
 
-const serveHelp = `Serve answers over HTTP what the other subcommands answer at a shell prompt, with the
-same JSON:
+const serveHelp = `Serve answers over HTTP what the other subcommands answer at a shell prompt,
+with the same JSON:
 
   GET  /                                  a page for people
   GET  /v1/decide?url=URL[&agent=A][&as=D|all]   as check --json
@@ -49,19 +46,17 @@ same JSON:
   GET  /v1/openapi.json                   all of this for programs
   GET  /healthz, /readyz, /metrics
 
-It listens on a loopback address, and asks public networks only, unless told otherwise.
-A refusal is an answer with status 200; only /authz says 403.
+It listens on a loopback address, and asks public networks only, unless told
+otherwise. A refusal is an answer with status 200; only /authz says 403.
 
-An answer covers one URL ("covers": "url"). A client that follows redirects itself fetches
-what it never asked about: have it follow none, and ask for each hop. A gateway, or robots
-proxy, sees each hop by itself.
+An answer covers one URL ("covers": "url"). A client that follows redirects
+itself fetches what it never asked about: have it follow none, and ask for each
+hop. A gateway, or robots proxy, sees each hop by itself.
 
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
-// serveCommand makes the subcommand, with the usual limits.
 func serveCommand(a *shell.App) *cobra.Command { return newServer(a).command() }
 
-// newServer is apart for tests, which set narrower limits.
 func newServer(a *shell.App) *server {
 	return &server{daemon: daemon{App: a}, limits: serve.UsualLimits}
 }
@@ -90,16 +85,17 @@ func (s *server) command() *cobra.Command {
 	return cmd
 }
 
-// run serves until ctx ends. gateways tells that --trusted was given: the default trusts the loopback, and
-// opens /authz to no other Host. Standard output has the address once questions can come: the socket listens
-// already.
+// run serves until ctx ends. gateways tells that --trusted was given: the default opens /authz to no other Host.
 func (s *server) run(ctx context.Context, gateways bool) error {
 	v, err := s.service(gateways)
 	if err != nil {
 		return err
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200) // a small heap would be collected for every thousand answers
+		debug.SetGCPercent(200) // a small heap would be collected for every thousand answers,
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(256 << 20) // and a large one would grow to three times what is held
 	}
 	l, err := s.listen(v.Log, s.address, v.Guard.Token, "h2", "http/1.1")
 	if err != nil {

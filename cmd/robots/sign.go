@@ -1,8 +1,5 @@
 package main
 
-// robots sign: a key, the directory in which sites look it up, and whether a site takes it. Package sign of
-// the library signs (Web Bot Auth, RFC 9421); the flags of the other subcommands are in site/signing.go.
-
 import (
 	"cmp"
 	"context"
@@ -27,8 +24,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// signCommand makes the subcommand, which only holds three others. It takes any arguments, to refuse them
-// itself: the library would print the help and exit with 0.
+// signCommand makes the subcommand, which only holds three others. It takes any arguments, to refuse them itself.
 func signCommand(a *shell.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sign",
@@ -53,15 +49,13 @@ directory, and give the key to check, fetch and filter with --sign-key.`,
 	return cmd
 }
 
-// keygenCommand makes the subcommand. It never overwrites a file: a key that is lost cannot be made again.
-// There is no --overwrite for that reason. It prints the key ID, because the file does not show it. openssl
-// reads the file, and writes such files.
+// keygenCommand makes the subcommand. It prints the key ID, because the file does not show it.
 func keygenCommand(a *shell.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "keygen FILE",
 		Short: "Make an Ed25519 key",
-		Long: `Keygen writes a new private key to FILE, which must not exist, and prints the key
-ID under which sites find its public half.`,
+		Long: `Keygen writes a new private key to FILE, which must not exist, and prints the
+key ID under which sites find its public half.`,
 		Args: shell.One("FILE"),
 		RunE: shell.Runs(func(_ context.Context, args []string) error {
 			// Neither can fail with such a key, nor can KeyID: crypto/rand never does.
@@ -80,21 +74,20 @@ ID under which sites find its public half.`,
 	}
 }
 
-// directoryCommand makes the subcommand. The directory is what the handler of package sign serves, so that a
-// file and a server say the same.
+// directoryCommand makes the subcommand. A file and a server say the same.
 func directoryCommand(a *shell.App) *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
 		Use:   "directory FILE...",
 		Short: "Print the directory of the public keys",
-		Long: `Directory prints the public halves of private keys as a JSON Web Key Set. Serve it over
-https, as ` + sign.DirectoryType + `,
+		Long: `Directory prints the public halves of private keys as a JSON Web Key Set. Serve
+it over https, as ` + sign.DirectoryType + `,
 at ` + sign.DirectoryPath + `
-of the host in --sign-agent (revision 00 of the draft), and at "/" of it (revision 01).
-When you change keys, list the old and the new one for a day.
+of the host in --sign-agent (revision 00 of the draft), and at "/" of it
+(revision 01). When you change keys, list the old and the new one for a day.
 
-With --sign-agent it prints the whole response, signed by the keys for the host of that URL. The
-signatures hold for a day.`,
+With --sign-agent it prints the whole response, signed by the keys for the host
+of that URL. The signatures hold for a day.`,
 		Example: `  robots sign directory bot.pem > directory.json
   robots sign directory bot.pem --sign-agent https://bot.example`,
 		Args: shell.AtLeastOne("FILE"),
@@ -122,46 +115,41 @@ func printDirectory(a *shell.App, agent string, signers []*sign.Signer) error {
 	if err != nil {
 		return err
 	}
-	var out shell.Output
 	w := httptest.NewRecorder()
-	if agent == "" {
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "https://localhost/", nil))
-		fmt.Fprintf(&out, "%s\n", w.Body)
-		return a.Emit(&out)
+	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, cmp.Or(agent, "https://localhost/"), nil))
+	response := w.Body.Bytes()
+	if agent != "" {
+		if response, err = httputil.DumpResponse(w.Result(), true); err != nil {
+			return err
+		}
 	}
-	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, agent, nil))
-	response, err := httputil.DumpResponse(w.Result(), true)
-	if err != nil {
-		return err
-	}
+	var out shell.Output
 	fmt.Fprintf(&out, "%s\n", response)
 	return a.Emit(&out)
 }
 
-// signChecker is "robots sign check". It opens no gate: the request is a person's, and robots.txt has no say
-// in it. Nor does it follow redirects: it shows how this site takes this request. --timeout is for all that
-// it does.
+// signChecker is "robots sign check". Its request is a person's, so robots.txt has no say in it; it follows no redirect.
 type signChecker struct {
 	*shell.App
 	site.Network
+	out shell.Output
 }
 
-// signCheckCommand makes the subcommand. It has the flags for the way to the server alone: there is no
-// crawler to decide for, and no answer that a cache could keep.
 func signCheckCommand(a *shell.App) *cobra.Command {
 	c := &signChecker{App: a}
 	cmd := &cobra.Command{
 		Use:   "check URL",
 		Short: "Send one signed request, and look at the published key",
-		Long: `Check fetches the key directory of --sign-agent and looks for the key in it. Then it
-sends one signed GET for URL, without asking robots.txt, and shows how the site took it.
+		Long: `Check fetches the key directory of --sign-agent and looks for the key in it.
+Then it sends one signed GET for URL, without asking robots.txt, and shows how
+the site took it.
 
-The directory is looked for where each revision of the draft has it: at the well-known path
-of an origin (00), and at the URL of --sign-agent itself (01). The last line of these names
-those that the agent suits; one is enough.
+The directory is looked for where each revision of the draft has it: at the
+well-known path of an origin (00), and at the URL of --sign-agent itself (01).
+The last line of these names those that the agent suits; one is enough.
 
-The exit status is 1 if the site refuses the request (401 or 403) or no directory lists the
-key, and 2 if one of them could not be asked.`,
+The exit status is 1 if the site refuses the request (401 or 403) or no
+directory lists the key, and 2 if one of them could not be asked.`,
 		Example: `  robots sign check https://site.example/ --sign-key bot.pem \
       --sign-agent https://bot.example`,
 		Args: shell.One("URL"),
@@ -170,24 +158,28 @@ key, and 2 if one of them could not be asked.`,
 		if cmd.Flags().Changed("obey-walls") {
 			return shell.Usagef("--obey-walls would have no effect: robots.txt is not asked")
 		}
-		return c.run(ctx, args)
+		return c.run(ctx, args[0])
 	})
 	c.Register(cmd)
 	cmd.Flags().Lookup("obey-walls").Hidden = true
 	return cmd
 }
 
-// run looks at all that can be wrong here before it sends anything: a key that cannot be read must not look
-// like the refusal of a site. Then it makes both requests, whatever the first one shows. A site may still
-// have what the directory said before: receivers keep it for up to a day.
-func (c *signChecker) run(ctx context.Context, args []string) error {
-	u, _, err := site.ParseSite(policy.RFC9309, 0, args[0])
+// run makes all requests, whatever the first ones show: receivers keep for up to a day what a directory said. --timeout is
+// for all of them.
+func (c *signChecker) run(ctx context.Context, text string) error {
+	u, _, err := site.ParseSite(policy.RFC9309, 0, text)
 	if err != nil {
 		return err
 	}
 	if u.Scheme != "https" {
 		return shell.Usagef("argument 1: only https requests are signed")
 	}
+	g, err := c.Open(c.Err)
+	if err != nil {
+		return err
+	}
+	defer g.End(ctx, c.App)
 	signer, err := c.Signing.Signer()
 	if err != nil {
 		return err
@@ -195,121 +187,117 @@ func (c *signChecker) run(ctx context.Context, args []string) error {
 	if signer == nil {
 		return shell.Usagef("give --sign-key and --sign-agent")
 	}
-	base, err := c.Transport()
-	if err != nil {
-		return err
-	}
-	defer base.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
 	id, err := signer.KeyID()
 	if err != nil {
 		return err
 	}
-	var out shell.Output
-	fmt.Fprintf(&out, "key        %s\n", id)
-	if err := c.directories(ctx, &out, base, id); err != nil {
+	limited, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	fmt.Fprintf(&c.out, "key        %s\n", id)
+	if err := c.directories(limited, g.Base, id); err != nil {
 		return err
 	}
-	c.request(ctx, &out, base, u, c.Headers.Hook(signer))
-	if err := ctx.Err(); errors.Is(err, context.Canceled) { // or --timeout has passed: that is told above
+	c.request(limited, g, u)
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return c.Emit(&out)
+	return c.Emit(&c.out)
+}
+
+// said tells something about the URL above it.
+func (c *signChecker) said(format string, args ...any) {
+	fmt.Fprintf(&c.out, "           %s\n", answer.Visible(fmt.Sprintf(format, args...)))
 }
 
 // directories looks for the key where each revision of the draft would. An agent that suits one is good.
-func (c *signChecker) directories(ctx context.Context, out *shell.Output, base http.RoundTripper, id string) error {
+func (c *signChecker) directories(ctx context.Context, base http.RoundTripper, id string) error {
 	revision00, revision01, err := sign.KeySetURLs(c.Signing.Agent)
 	if err != nil {
 		return err
 	}
-	best, suits := shell.ExitUnknown, ""
+	best, suits := shell.ExitUnknown, []string{}
 	for _, at := range []struct{ revision, url string }{{"00", revision00}, {"01", revision01}} {
 		if at.url == "" {
-			fmt.Fprintf(out, "draft %s   takes an origin alone: --sign-agent has a path\n", at.revision)
+			fmt.Fprintf(&c.out, "draft %s   takes an origin alone: --sign-agent has a path\n", at.revision)
 			continue
 		}
-		fmt.Fprintf(out, "draft %s   %s\n", at.revision, answer.Visible(at.url))
-		status := c.directory(ctx, out, base, at.url, id)
+		fmt.Fprintf(&c.out, "draft %s   %s\n", at.revision, answer.Visible(at.url))
+		status := c.directory(ctx, base, at.url, id)
 		if best = min(best, status); status == shell.ExitOK {
-			suits += ", " + at.revision
+			suits = append(suits, at.revision)
 		}
 	}
-	fmt.Fprintf(out, "suits      %s\n", cmp.Or(strings.TrimPrefix(suits, ", "), "no revision"))
-	out.Worsen(best)
+	fmt.Fprintf(&c.out, "suits      %s\n", cmp.Or(strings.Join(suits, ", "), "no revision"))
+	c.out.Worsen(best)
 	return nil
 }
 
-// directory looks for the key at one URL, and returns a status. A directory is read without redirects, without
-// a signature, and without the fields of --header, which are for the site. Status 1 is for what its owner can
-// mend, and 2 for a directory that could not be read: nothing is known of that. Of one that was read, all
-// faults are told.
-func (c *signChecker) directory(ctx context.Context, out *shell.Output, base http.RoundTripper, at, id string) (status int) {
-	said := func(worse int, format string, args ...any) {
-		fmt.Fprintf(out, "           %s\n", answer.Visible(fmt.Sprintf(format, args...)))
-		status = max(status, worse)
-	}
+// directory looks for the key at one URL, without redirects, a signature, or the fields of --header. It tells all faults,
+// and returns 1 for what its owner can mend, and 2 for a directory that could not be read.
+func (c *signChecker) directory(ctx context.Context, base http.RoundTripper, at, id string) (status int) {
 	// It is more than ReadKeys takes: that says so of a longer one, and the rest need not be read.
-	resp, body, err := c.Read(ctx, base, at, 1<<17)
+	res, body, err := c.Read(ctx, base, at, 1<<17)
 	switch {
 	case err != nil:
-		said(shell.ExitUnknown, "not read: %v", err)
-		return status
-	case resp.StatusCode != http.StatusOK:
-		said(shell.ExitRefused, "%s: sites take 200 only, and follow no redirect", resp.Status)
-		return status
+		c.said("not read: %v", err)
+		return shell.ExitUnknown
+	case res.StatusCode != http.StatusOK:
+		c.said("%s: sites take 200 only, and follow no redirect", res.Status)
+		return shell.ExitRefused
+	}
+	fault := func(format string, args ...any) {
+		c.said(format, args...)
+		status = shell.ExitRefused
 	}
 	// Keys come beside an error, too: what is wrong with another key does not hide that ours is there.
 	keys, err := sign.ReadKeys(body)
 	if err != nil {
-		said(shell.ExitRefused, "%v", err)
+		fault("%v", err)
 	}
-	if t := resp.Header.Get("Content-Type"); t != sign.DirectoryType {
-		said(shell.ExitRefused, "its type is %q, not %s", t, sign.DirectoryType)
+	if t := res.Header.Get("Content-Type"); t != sign.DirectoryType {
+		fault("its type is %q, not %s", t, sign.DirectoryType)
 	}
 	if keys[id] == nil {
-		said(shell.ExitRefused, "lists %s, but not this one", answer.Plural(len(keys), "key"))
+		fault("lists %s, but not this one", answer.Plural(len(keys), "key"))
 		return status
 	}
-	said(shell.ExitOK, "lists the key")
+	c.said("lists the key")
 	// A directory need not be signed. Only a signature that is there and does not hold is a fault.
-	if err := sign.VerifyDirectory(resp.Request.URL, resp.Header, body); errors.Is(err, sign.ErrInvalid) {
-		said(shell.ExitRefused, "%v", err)
+	if err := sign.VerifyDirectory(res.Request.URL, res.Header, body); errors.Is(err, sign.ErrInvalid) {
+		fault("%v", err)
 	}
 	return status
 }
 
-// request sends the signed request and shows what came of it. Signatures have a time, so it also tells of a
-// clock that is wrong. A 401 or a 403 is a refusal. Other statuses, a 404 or a 500 too, say nothing about the
-// signature, and leave the exit status as it is: the line shows them.
-func (c *signChecker) request(ctx context.Context, out *shell.Output, base http.RoundTripper, u *url.URL, hook func(*http.Request) error) {
+// request sends the signed request and shows what came of it. Signatures have a time, so it also tells of a clock that is
+// wrong. Other statuses than 401 and 403 say nothing about the signature.
+func (c *signChecker) request(ctx context.Context, g *site.Gate, u *url.URL) {
 	req, err := c.Get(ctx, u.String())
 	if err == nil {
-		err = hook(req)
+		err = g.Sign(req)
 	}
 	if err != nil {
-		out.Complain(err)
+		c.out.Complain(err)
 		return
 	}
-	fmt.Fprintf(out, "request    GET %s\n", answer.Visible(u.Redacted()))
-	resp, err := base.RoundTrip(req)
+	fmt.Fprintf(&c.out, "request    GET %s\n", answer.Visible(u.Redacted()))
+	res, err := g.Base.RoundTrip(req)
 	if err != nil {
-		fmt.Fprintf(out, "           no answer: %s\n", answer.Visible(err.Error()))
-		out.Worsen(shell.ExitUnknown)
+		c.said("no answer: %v", err)
+		c.out.Worsen(shell.ExitUnknown)
 		return
 	}
-	defer resp.Body.Close()
-	fmt.Fprintf(out, "           %s\n", answer.Visible(resp.Status))
-	if wants := strings.Join(resp.Header.Values("Accept-Signature"), ", "); wants != "" {
-		fmt.Fprintf(out, "           it wants %s\n", answer.Visible(wants))
+	defer res.Body.Close()
+	c.said("%s", res.Status)
+	if wants := strings.Join(res.Header.Values("Accept-Signature"), ", "); wants != "" {
+		c.said("it wants %s", wants)
 	}
-	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+	if date, err := http.ParseTime(res.Header.Get("Date")); err == nil {
 		if ahead := time.Since(date); ahead.Abs() > time.Minute {
-			fmt.Fprintf(out, "           this clock differs from the site's by %v\n", ahead.Round(time.Second))
+			c.said("this clock differs from the site's by %v", ahead.Round(time.Second))
 		}
 	}
-	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-		out.Worsen(shell.ExitRefused)
+	if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden {
+		c.out.Worsen(shell.ExitRefused)
 	}
 }

@@ -28,15 +28,15 @@ type lister struct {
 	out shell.Output
 }
 
-const sitemapHelp = `Sitemap writes the URLs that the sitemaps of a site list, one a line. It reads the
-sitemaps that robots.txt names, and those of their indexes: XML, gzip and text, up to
-50,000 URLs and 50 MB each, and up to 1,000 of them. They are asked for as pages are:
-if robots.txt allows them, and at the pace that it asks for.
+const sitemapHelp = `Sitemap writes the URLs that the sitemaps of a site list, one a line. It reads
+the sitemaps that robots.txt names, and those of their indexes: XML, gzip and
+text, up to 50,000 URLs and 50 MB each, and up to 1,000 of them. They are asked
+for as pages are: if robots.txt allows them, and at the pace that it asks for.
 
 ` + shell.URLHelp + `
 
-The exit status is 2 if robots.txt could not be read or names no sitemap, or if a
-sitemap could not be read to its end; what came before is written.`
+The exit status is 2 if robots.txt could not be read or names no sitemap, or if
+a sitemap could not be read to its end; what came before is written.`
 
 // sitemapCommand makes the subcommand.
 func sitemapCommand(a *shell.App) *cobra.Command {

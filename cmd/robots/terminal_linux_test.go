@@ -87,7 +87,7 @@ func TestColoursOnATerminal(t *testing.T) {
 	}
 }
 
-// On a terminal a run shows how far it is, with the rate and the time that is left, how many
+// On a terminal a run shows how far it is, with the rate, how many
 // origins are done, and which one it waits for; and ends with a summary. The list goes
 // elsewhere. No line is longer than the terminal is wide.
 func TestFilterShowsProgressOnATerminal(t *testing.T) {
@@ -97,8 +97,8 @@ func TestFilterShowsProgressOnATerminal(t *testing.T) {
 		columns uint16
 		want    []string
 	}{
-		{100, []string{" lines, ", "/s, ", "%, ", "s left; ", "origins: 199 done, 1 pending: 2s for site150.example"}},
-		{60, []string{" lines, ", "origins: 199 done, 1 pending: 2s for site150.example"}},
+		{100, []string{" lines, ", "/s", "%, ", "origins: 199 done, 1 pending: 2s for site150.example; "}},
+		{60, []string{"origins: 199 done, 1 pending: 2s for site150.example; "}},
 		{30, []string{"origins: 199 done, 1 pending…"}},
 	} {
 		t.Run(fmt.Sprint(c.columns), func(t *testing.T) {

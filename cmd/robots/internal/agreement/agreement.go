@@ -22,7 +22,6 @@ type Agreements struct {
 	sites map[fetch.Origin][]*Agreement
 }
 
-// Agreement is one of Agreements.
 type Agreement struct {
 	Reason string    `json:"reason"` // why the rules hold, as it was written
 	Until  time.Time `json:"until"`  // the end of the rules: they decide nothing from this time on
@@ -198,7 +197,6 @@ func (a *Agreement) Line(rule int) int {
 	return rule
 }
 
-// Override is for client.Transport.Override.
 func (all *Agreements) Override(o fetch.Origin) *policy.Policy {
 	a := all.Of(o)
 	if a == nil {
@@ -208,7 +206,6 @@ func (all *Agreements) Override(o fetch.Origin) *policy.Policy {
 	return a.rules
 }
 
-// log logs the first time.
 func (a *Agreement) log(logged *atomic.Bool, level slog.Level, text string) {
 	if !logged.Load() && !logged.Swap(true) {
 		slog.Log(context.Background(), level, text, "site", a.site.String(), "reason", a.Reason, "until", a.Until)

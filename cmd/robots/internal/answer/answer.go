@@ -5,7 +5,6 @@ package answer
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,8 +14,7 @@ import (
 )
 
 // Answer is what a server said when asked for robots.txt: "robots" in the JSON of check and fetch. Every
-// field is always there but the last. Age is set when it is asked for; all else stays, so site.Gate keeps one
-// for each result that is no failure.
+// field is always there but the last two.
 type Answer struct {
 	URL       string    `json:"url"`
 	Status    *int      `json:"status" zero:"null"` // null: no answer
@@ -34,11 +32,9 @@ type Answer struct {
 	SHA256    string    `json:"sha256,omitempty"` // check --hosts: of the file
 }
 
-// OutcomeRules is the outcome of a file that can be read.
 const OutcomeRules = "rules"
 
-// OutcomeOf is what res comes to, in one word: a file with rules, or why there is none. The metrics count by
-// it.
+// OutcomeOf is what res comes to, in one word: a file with rules, or why there is none. The metrics count by it.
 func OutcomeOf(res *fetch.Result) string {
 	if r := res.Policy.Reason(); r != 0 {
 		return ReasonName(r)
@@ -55,7 +51,7 @@ func New(o fetch.Origin, res *fetch.Result, until time.Time) *Answer {
 		Outcome:   OutcomeOf(res),
 		Redirects: append([]string{}, res.Redirects...),
 		Fetched:   res.Time.UTC().Truncate(time.Second),
-		Age:       AgeOf(res),
+		Age:       seconds(max(time.Since(res.Time), 0)),
 		Truncated: res.Truncated,
 		Wall:      res.Wall,
 	}
@@ -86,11 +82,7 @@ func (a *Answer) AskAgain() time.Duration {
 	return max(time.Duration(*a.Retry-a.Age)*time.Second, time.Second)
 }
 
-// Ago is Age as a time.
 func (a *Answer) Ago() time.Duration { return time.Duration(a.Age) * time.Second }
-
-// AgeOf is how many seconds ago res came.
-func AgeOf(res *fetch.Result) int64 { return seconds(max(time.Since(res.Time), 0)) }
 
 // seconds are whole ones, as JSON has them: what is left is cut off.
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
@@ -188,17 +180,13 @@ func DialectByName(name string) (d policy.Dialect, err error) {
 	return d, nil
 }
 
-// DialectName is the name in lower case, as --as and the field "profile" of a record
-// are mostly written.
-func DialectName(d policy.Dialect) string { return dialectNames[d] }
+// DialectName is the name in lower case, as --as and the field "profile" of a record are mostly written.
+func DialectName(d policy.Dialect) string { return strings.ToLower(d.String()) }
 
 // DialectNames are the names of Dialects, for --as and what is said about it.
-func DialectNames() []string { return slices.Clone(dialectNames) }
-
-// dialectNames are by number, which is the order of Dialects. They are made once, for each verdict has one.
-var dialectNames = func() (names []string) {
+func DialectNames() (names []string) {
 	for _, d := range Dialects {
-		names = append(names, strings.ToLower(d.String()))
+		names = append(names, DialectName(d))
 	}
 	return names
-}()
+}

@@ -136,10 +136,8 @@ func ReadListed(d policy.Dialect, number int, text string, tooLong bool) Listed 
 	return l
 }
 
-// IsObject reports whether the line is one of JSON.
 func (l *Listed) IsObject() bool { return l.Text[0] == '{' }
 
-// urlOf returns the field "url" of a line.
 func urlOf(object string) (string, error) {
 	var record struct {
 		URL jsontext.Value `json:"url"`
@@ -160,8 +158,7 @@ func urlOf(object string) (string, error) {
 	return "", &FieldError{"url", Unfit(record.URL.Kind())}
 }
 
-// Decide answers l, whose Result is known, unless there is something wrong with it: then Err says so. It may
-// set Err.
+// Decide answers l, whose Result is known, unless there is something wrong with it: then Err says so. It may set Err.
 func (k *Asker) Decide(l *Listed) (a client.Answer) {
 	if l.Err == nil { // or it is a URL that net/http would not send
 		a, l.Err = k.Judge(l.Result.Policy, l.URL)

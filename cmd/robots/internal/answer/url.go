@@ -92,7 +92,6 @@ func Redacted(text string) string {
 	return text[:start+colon] + ":xxxxx" + text[start+at:]
 }
 
-// ReadSite is ReadURL with the origin to ask.
 func ReadSite(d policy.Dialect, text string) (*url.URL, fetch.Origin, error) {
 	u, err := ReadURL(d, text)
 	if err != nil {
@@ -178,7 +177,6 @@ func splitBare(text string, paths, sites bool) (string, error) {
 	}
 }
 
-// blankIn is the error of a blank in a URL, at a byte of text.
 func blankIn(text string, at int) error {
 	return fmt.Errorf("%s holds a blank or control character: write it as %%%02X", Quoted(text), text[at])
 }
@@ -191,9 +189,8 @@ func authorityOf(text string) string {
 	return text
 }
 
-// isSite reports whether an authority without a scheme can hardly be anything else, and
-// whether it could be a host at all. There are words before a colon that are no hosts
-// (mailto:), and files with a dot.
+// isSite reports whether an authority without a scheme can hardly be anything else, and whether it could be a host at
+// all. There are words before a colon that are no hosts (mailto:), and files with a dot.
 func isSite(authority string) (known, possible bool) {
 	if strings.ContainsAny(authority, "@; ") {
 		return false, false
@@ -243,8 +240,7 @@ func TargetOf(url string) string {
 	}
 }
 
-// Blank reports whether r is a space or an ASCII control character, which no URL and no product token may
-// hold.
+// Blank reports whether r is a space or an ASCII control character, which no URL and no product token may hold.
 func Blank(r rune) bool { return r <= ' ' || r == 0x7f }
 
 // indexBlank is strings.IndexFunc with blank, which are single bytes, for a million URLs.
@@ -257,7 +253,6 @@ func indexBlank(text string) int {
 	return -1
 }
 
-// NotURL is err without the URL that it repeats.
 func NotURL(text string, err error) error {
 	if inner := errors.Unwrap(err); inner != nil {
 		err = inner

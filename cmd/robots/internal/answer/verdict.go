@@ -1,11 +1,15 @@
 package answer
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/agreement"
@@ -41,7 +45,6 @@ type Verdict struct {
 	Purpose    string               `json:"purpose,omitempty"`  // check --crawlers, diff: of the crawler, see Everyone
 }
 
-// Use is what --uses has, and what disallows it.
 type Use struct {
 	Label string    `json:"label"`
 	By    Statement `json:"by"`
@@ -80,7 +83,6 @@ func (v *Verdict) About(text string, u *url.URL) {
 	}
 }
 
-// Outcome is the verdict in one word.
 func (v *Verdict) Outcome() string {
 	switch {
 	case v.Reason == ReasonMalformed, v.Unreachable():
@@ -130,7 +132,6 @@ func (v *Verdict) Because() string {
 	}
 }
 
-// Statement has a form in JSON.
 type Statement struct{ usage.Statement }
 
 func (s Statement) MarshalJSON() ([]byte, error) {
@@ -145,4 +146,61 @@ func (s Statement) MarshalJSON() ([]byte, error) {
 		"mechanism", string(s.By), "in", string(s.In), "line", OrNull(s.Line), "offset", offset, "key", OrNull(s.Key),
 		"value", OrNull(s.Value), "engine", engine, "inherited", s.Inherited, "text", s.Text, "problem", OrNull(s.Problem),
 	}.MarshalJSON()
+}
+
+// Visible makes text from the network safe to print: control characters, bytes that are not UTF-8, and the invisible
+// characters that reorder text become escapes. So no file can steer the terminal or forge a line of output.
+func Visible(s string) string {
+	if !strings.ContainsFunc(s, Hidden) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch quoted := strconv.QuoteRune(r); {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
+			b.WriteString(`\x` + strconv.FormatUint(uint64(s[i])|0x100, 16)[1:])
+		case Hidden(r):
+			b.WriteString(quoted[1 : len(quoted)-1])
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// Hidden reports whether Visible escapes r. A space is not hidden; a tab is.
+func Hidden(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+
+// Quoted is text from a user for a message: short, safe to print, and without the password of a URL.
+func Quoted(text string) string { return fmt.Sprintf("%q", Brief(Redacted(text))) }
+
+// Brief is the beginning of a long text, cut between characters. It is not safe to print: Quoted is.
+func Brief(text string) string {
+	const most = 60
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+// Plural is a number with its word, in the plural unless it is 1.
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// OrNull is nil, which JSON writes as null, for the zero value.
+func OrNull[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
+}
+
+// ReasonName is how JSON names a reason, or that there is none; scripts may rely on it.
+func ReasonName(r policy.Reason) string {
+	text, _ := r.MarshalText()
+	return cmp.Or(string(text), ReasonMalformed)
 }

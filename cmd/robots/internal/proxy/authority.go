@@ -59,9 +59,8 @@ func NewAuthority(certificate, key []byte) (*Authority, error) {
 	return a, nil
 }
 
-// Leaf returns the certificate of a host, which is a name in lower case or an IP address. The error is
-// ErrNotPermitted, or of cryptography. One is made anew in the second half of its life, unless it lives as
-// long as the CA.
+// Leaf returns the certificate of a host, which is a name in lower case or an IP address. One is made anew in the second half
+// of its life.
 func (a *Authority) Leaf(host string) (*tls.Certificate, error) {
 	if c, ok := a.leaves.Get(host); ok && time.Until(c.Leaf.NotAfter) > min(leafLife/2, time.Until(a.ca.Leaf.NotAfter)/2) {
 		return c, nil

@@ -140,8 +140,7 @@ func (s *Server) inside(w http.ResponseWriter, r *http.Request, to Target) {
 	s.pass(w, r)
 }
 
-// handover is a net.Listener of connections that were accepted by another. put waits until the server takes
-// one.
+// handover is a net.Listener of connections that were accepted by another. put waits until the server takes one.
 type handover struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -152,7 +151,6 @@ func newHandover() *handover {
 	return &handover{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// put hands c over, or closes it.
 func (h *handover) put(c net.Conn) {
 	select {
 	case h.conns <- c:
@@ -184,8 +182,7 @@ type Target struct {
 	Port uint16
 }
 
-// ParseTarget reads the authority of a CONNECT request (RFC 9110 §9.3.6): a host and a port, and
-// nothing else.
+// ParseTarget reads the authority of a CONNECT request (RFC 9110 §9.3.6): a host and a port, and nothing else.
 func ParseTarget(text string) (Target, error) {
 	host, digits, err := net.SplitHostPort(text)
 	if err != nil {
@@ -214,7 +211,6 @@ func isName(host string) bool {
 	return host != "" && len(host) <= 254 && host[0] != '.' && !strings.ContainsFunc(host, other)
 }
 
-// String is the authority in its canonical form.
 func (t Target) String() string { return net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port))) }
 
 // errPort: what listens there does not speak HTTP, but may take a request for its own protocol.

@@ -39,7 +39,6 @@ type Limits struct {
 	Patience time.Duration // for a piece of a body to come or to be taken
 }
 
-// UsualLimits suit programs and browsers.
 var UsualLimits = Limits{
 	Underway: 4096, Header: 256 << 10,
 	Ask: 10 * time.Second, Idle: 2 * time.Minute, Patience: 2 * time.Minute,
@@ -115,19 +114,16 @@ func (s *Server) init() {
 	}
 }
 
-// Underway is how many requests and tunnels there are.
 func (s *Server) Underway() int {
 	s.once.Do(s.init)
 	return len(s.underway)
 }
 
-// Serve answers what comes from l, until Shutdown or Close.
 func (s *Server) Serve(l net.Listener) error {
 	s.once.Do(s.init)
 	return s.server.Serve(l)
 }
 
-// Shutdown ends s when what is under way has ended, or with ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.once.Do(s.init)
 	if err := s.server.Shutdown(ctx); err != nil {
@@ -144,7 +140,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// Close ends s, and what is under way.
 func (s *Server) Close() error {
 	s.once.Do(s.init)
 	s.cut()

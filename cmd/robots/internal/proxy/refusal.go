@@ -27,7 +27,6 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// Refusal is an answer of the proxy's own.
 type Refusal struct {
 	*web.Problem
 	Error string // of RFC 9209 §2.3; if empty, http_request_denied
@@ -43,7 +42,6 @@ const Advised = "advised"
 // appears in the metrics only once it has happened.
 var Kinds = []string{Passed, Advised, "rule", "unreachable", "tunnel", "target", "token", "busy", "unavailable", "failure"}
 
-// kind is the word that ends the type of the problem.
 func (f Refusal) kind() string {
 	_, kind, _ := strings.Cut(f.Type, "#problem-")
 	return kind
@@ -58,7 +56,6 @@ func bad(format string, args ...any) Refusal {
 	return Refusal{web.NewProblem(http.StatusBadRequest, "target", format, args...), "http_request_error"}
 }
 
-// busy is the answer to one request more than Limits.Underway.
 func busy() Refusal {
 	p := web.NewProblem(http.StatusServiceUnavailable, "busy", "too many requests are under way")
 	p.RetryAfter = time.Second
@@ -85,8 +82,7 @@ func (f Refusal) write(w http.ResponseWriter, r *http.Request) {
 	w.Write(text.Bytes()) // net/http sends none to HEAD
 }
 
-// page is the template of a refusal in HTML. It is not made at the start, for which each subcommand would
-// pay.
+// page is the template of a refusal in HTML. It is not made at the start, for which each subcommand would pay.
 var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("refusal").Parse(markup)) })
 
 const markup = `<!DOCTYPE html>

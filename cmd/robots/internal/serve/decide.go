@@ -94,13 +94,9 @@ func (v *Service) about(ctx context.Context, text, agent, as string) (q asked, e
 
 // judge decides by each reading that q wants, with all that the decision rests on. For one dialect there is one.
 func (v *Service) judge(q asked) (verdicts []*answer.Verdict, err error) {
-	came := v.gate.Answer
-	if q.All {
-		came = answer.New
-	}
 	var outcomes []string
 	for _, r := range q.Readings(q.result) {
-		verdict, err := q.Check(q.url, r, came(q.origin, r.Result, q.until))
+		verdict, err := q.Check(q.url, r, answer.New(q.origin, r.Result, q.until))
 		if err != nil {
 			return nil, noOrigin(err)
 		}

@@ -75,7 +75,7 @@ type streamed struct {
 }
 
 // questions reads a batch of lines.
-func (s *decider) questions(ctx context.Context, lines []shell.Line, _ shell.Turn) ([]streamed, error) {
+func (s *decider) questions(ctx context.Context, lines []shell.Line) ([]streamed, error) {
 	all := make([]streamed, 0, len(lines))
 	for _, l := range lines {
 		if l.Text = strings.TrimSpace(l.Text); l.Text != "" {

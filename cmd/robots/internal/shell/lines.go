@@ -15,17 +15,15 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Line is one line of input, without its end. Who keeps Text keeps that of its whole batch in memory, so what
-// lives longer has to be a copy.
+// Line is one line of input, without its end.
 type Line struct {
-	Number  int    // counted from 1
-	Text    string // a piece of that of its batch
-	TooLong bool   // text is only its beginning
+	Number  int // counted from 1
+	Text    string
+	TooLong bool // text is only its beginning
 }
 
-// Bounds of what a LineFilter holds: a batch is closed at either of the first two, and reading waits while
-// maxHeld bytes of input are unanswered or unwritten. With short lines, maxBatches is what is reached first:
-// 65,536 lines.
+// Bounds of what a LineFilter holds: a batch is closed at either of the first two, and reading waits while maxHeld
+// bytes of input are unanswered or unwritten. With short lines, maxBatches is what is reached first: 65,536 lines.
 const (
 	batchLines = 128
 	BatchBytes = 64 << 10
@@ -33,22 +31,19 @@ const (
 	maxHeld    = 64 << 20
 )
 
-// LineFilter reads lines, has them answered in parallel, and writes the answers in the
-// order of the lines. Memory is bounded whatever the input: where the first
-// unanswered line has to wait (a slow origin), those behind it are answered up to
-// Ahead batches ahead, and then reading waits too.
+// LineFilter reads lines, has them answered in parallel, and writes the answers in order. Where the first unanswered line has
+// to wait, those behind it are answered up to Ahead batches ahead, and then reading waits too.
 type LineFilter[A any] struct {
 	MaxLine int // bytes; of a longer line only the beginning is kept
 	Ahead   int // batches; if zero, 512
 
-	// Skip, if not nil, reads the lines at the beginning of the input that need no answer,
-	// and returns how many these are.
-	Skip func(context.Context, *bufio.Reader) (int, error)
-
 	// Answer is called from several goroutines at once, for a batch of lines each. Its error ends the run,
-	// with nothing of the batch written. If one call waits for its Turn, all calls have to Pass theirs,
-	// unless they fail.
-	Answer func(context.Context, []Line, Turn) (A, error)
+	// with nothing of the batch written.
+	Answer func(context.Context, []Line) (A, error)
+
+	// Skip, if not nil, reads from the beginning of the input what needs no answer, and returns how many lines that was. It
+	// is called before Answer, on the goroutine that reads.
+	Skip func(context.Context, *bufio.Reader) (int, error)
 
 	// Write is called for one batch after the other, on the goroutine of Run. Its error ends the run.
 	Write func(A) error
@@ -57,35 +52,22 @@ type LineFilter[A any] struct {
 	// sends then what Write has kept back: its client may wait for that before it goes on.
 	Idle func() error
 
-	// Interrupt, if not nil, ends a Read that is under way. Then Run returns once nothing is read any longer.
-	// A handler needs that, since net/http takes the body back when it returns. Standard input cannot be
-	// interrupted.
+	// Interrupt, if not nil, ends a Read that is under way. Then Run returns once nothing is read any longer. A handler
+	// needs that, since net/http takes the body back when it returns. Standard input cannot be interrupted.
 	Interrupt func()
-
-	// Memory of fill, for its next batch. Only the goroutine that reads uses it.
-	text []byte
-	ends []lineEnd
 }
 
-// lineEnd is where a line ends in the text of its batch.
-type lineEnd struct {
-	at      int
-	tooLong bool
-}
-
-// batch is what Answer works on. Its text lives in one piece of memory.
+// batch is what Answer works on.
 type batch[A any] struct {
 	lines  []Line
-	turn   Turn
 	size   int64         // of the lines, in bytes
 	done   chan struct{} // closed once answer and err are set
 	answer A
 	err    error
 }
 
-// Run ends at the end of input, at the first error, or with ctx: then it returns at
-// once, and what was written ends with a whole line. The goroutine that reads may
-// outlive it in a Read that nothing can interrupt.
+// Run ends at the end of input, at the first error, or with ctx: then it returns at once, and what was written ends
+// with a whole line. The goroutine that reads may outlive it in a Read that nothing can interrupt.
 func (f *LineFilter[A]) Run(ctx context.Context, r io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	// The queue bounds how far reading is ahead in batches, and held in bytes.
@@ -147,8 +129,9 @@ func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *bat
 	number := 1
 	var err error
 	if f.Skip != nil {
-		number, err = f.Skip(ctx, in)
-		number++
+		var skipped int
+		skipped, err = f.Skip(ctx, in)
+		number += skipped
 	}
 	put := func(b *batch[A]) bool {
 		select {
@@ -158,12 +141,8 @@ func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *bat
 			return false
 		}
 	}
-	// What one batch passes is what the next waits for.
-	turn := make(chan struct{})
-	close(turn) // of the first batch
 	for err == nil {
-		b := &batch[A]{turn: Turn{turn, make(chan struct{})}, done: make(chan struct{})}
-		turn = b.turn.passed
+		b := &batch[A]{done: make(chan struct{})}
 		if err = f.fill(b, in, number); len(b.lines) == 0 {
 			break
 		}
@@ -174,7 +153,7 @@ func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *bat
 		}
 		go func() {
 			defer close(b.done)
-			b.answer, b.err = f.Answer(ctx, b.lines, b.turn)
+			b.answer, b.err = f.Answer(ctx, b.lines)
 		}()
 	}
 	last := &batch[A]{err: err, done: make(chan struct{})}
@@ -182,40 +161,30 @@ func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *bat
 	put(last)
 }
 
-// fill reads lines into b until it is full, or until the next line is not there yet, or only
-// half of it: behind a slow producer an answer must not wait for a full batch.
+// fill reads lines into b until it is full, or until the next line is not there yet, or only half of it: behind a slow
+// producer an answer must not wait for a full batch.
 func (f *LineFilter[A]) fill(b *batch[A], in *bufio.Reader, number int) error {
-	text, ends := f.text[:0], f.ends[:0]
-	var err error
-	for err == nil && len(ends) < batchLines && len(text) < BatchBytes {
-		start, tooLong := len(text), false
-		text, tooLong, err = AppendLine(text, in, f.MaxLine)
-		if err != nil && (err != io.EOF || len(text) == start) {
-			text = text[:start] // half a line, or none behind the last line end
-			break
+	for len(b.lines) < batchLines && b.size < BatchBytes {
+		text, tooLong, err := AppendLine(nil, in, f.MaxLine)
+		if err != nil && (err != io.EOF || len(text) == 0) {
+			return err // half a line, or none behind the last line end
 		}
-		ends = append(ends, lineEnd{len(text), tooLong})
+		b.lines = append(b.lines, Line{number + len(b.lines), string(text), tooLong})
+		b.size += int64(len(text))
+		if err != nil {
+			return err
+		}
 		if ahead, _ := in.Peek(in.Buffered()); bytes.IndexByte(ahead, '\n') < 0 {
 			break
 		}
 	}
-	f.text, f.ends = text, ends
-	// one allocation for all lines of a batch
-	all, start := string(text), 0
-	b.lines = make([]Line, len(ends))
-	for i, end := range ends {
-		b.lines[i] = Line{number + i, all[start:end.at], end.tooLong}
-		start = end.at
-	}
-	b.size = int64(len(text))
-	return err
+	return nil
 }
 
 // AppendLine appends the next line to text, without its LF or CRLF, and no more than maxLine bytes of it. The
 // rest of a longer line is read and dropped. The error is io.EOF with a last line that has no end, too.
 func AppendLine(text []byte, in *bufio.Reader, maxLine int) (_ []byte, tooLong bool, err error) {
-	// With its end, a line that is just short enough may take two bytes more. What exceeds that is seen
-	// below.
+	// With its end, a line that is just short enough may take two bytes more. What exceeds that is seen below.
 	start, most := len(text), maxLine+len("\r\n")
 	for {
 		var part []byte
@@ -233,20 +202,3 @@ func AppendLine(text []byte, in *bufio.Reader, maxLine int) (_ []byte, tooLong b
 	}
 	return text[:start+len(rest)], tooLong, err
 }
-
-// Turn lets batches do something one after the other, in the order of their lines, while all else about them
-// goes on in parallel: filter asks for origins in the order of the list.
-type Turn struct{ comes, passed chan struct{} }
-
-// Wait waits until all batches before have passed, or for ctx.
-func (t Turn) Wait(ctx context.Context) error {
-	select {
-	case <-t.comes:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// Pass gives the turn to the next batch. It must be called once.
-func (t Turn) Pass() { close(t.passed) }

@@ -16,7 +16,7 @@ import (
 func numbered(maxLine int, out *strings.Builder) *LineFilter[string] {
 	return &LineFilter[string]{
 		MaxLine: maxLine,
-		Answer: func(_ context.Context, lines []Line, _ Turn) (string, error) {
+		Answer: func(_ context.Context, lines []Line) (string, error) {
 			var s string
 			for _, l := range lines {
 				s += fmt.Sprintf("%d:%s", l.Number, l.Text)
@@ -68,7 +68,7 @@ func TestAnswersKeepTheOrderOfTheLines(t *testing.T) {
 		next := 1
 		f := LineFilter[[]Line]{
 			MaxLine: 100,
-			Answer: func(_ context.Context, lines []Line, _ Turn) ([]Line, error) {
+			Answer: func(_ context.Context, lines []Line) ([]Line, error) {
 				time.Sleep(time.Duration(total-lines[0].Number) * time.Second)
 				return lines, nil
 			},
@@ -122,7 +122,7 @@ func TestReadingWaitsBehindASlowAnswer(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			f := LineFilter[int]{
 				MaxLine: 1 << 20,
-				Answer: func(ctx context.Context, lines []Line, _ Turn) (int, error) {
+				Answer: func(ctx context.Context, lines []Line) (int, error) {
 					if lines[0].Number == 1 {
 						<-ctx.Done()
 					}
@@ -151,7 +151,7 @@ func TestMoreGoesThroughThanIsHeld(t *testing.T) {
 	got := 0
 	f := LineFilter[int]{
 		MaxLine: size,
-		Answer:  func(_ context.Context, lines []Line, _ Turn) (int, error) { return len(lines), nil },
+		Answer:  func(_ context.Context, lines []Line) (int, error) { return len(lines), nil },
 		Write:   func(n int) error { got += n; return nil },
 	}
 	if err := f.Run(t.Context(), io.LimitReader(&endless{line: size}, size*total)); err != nil || got != total {
@@ -191,7 +191,7 @@ func TestTheFirstErrorEndsTheRun(t *testing.T) {
 		t.Errorf("write: got %v, want %v", err, boom)
 	}
 	if err := failing(func(f *LineFilter[string]) {
-		f.Answer = func(context.Context, []Line, Turn) (string, error) { return "", boom }
+		f.Answer = func(context.Context, []Line) (string, error) { return "", boom }
 	}); err != boom {
 		t.Errorf("answer: got %v, want %v", err, boom)
 	}

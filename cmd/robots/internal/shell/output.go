@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 
+	"golang.org/x/term"
+
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/fetch"
 )
@@ -25,17 +27,14 @@ type Output struct {
 // Worsen makes the status of o at least as bad as status. Emit takes it over into that of the App.
 func (o *Output) Worsen(status int) { o.status = max(o.status, status) }
 
-// JSON writes v and a line end.
 func (o *Output) JSON(v any) {
 	o.Write(append(answer.AppendAny(nil, v), '\n'))
 }
 
-// Verdict is JSON for a verdict, which is written most.
 func (o *Output) Verdict(v *answer.Verdict) { v.WriteJSON(&o.Buffer) }
 
-// Emit writes o where it belongs, and makes its status the command's. Problems go first:
-// on a terminal they are above the lines that they are missing from. If standard error is
-// gone, the answers still count.
+// Emit writes o where it belongs, and makes its status the command's. Problems go first: on a terminal they are above
+// the lines that they are missing from. If standard error is gone, the answers still count.
 func (a *App) Emit(o *Output) error {
 	a.Worsen(o.status)
 	if o.Problems.Len() > 0 {
@@ -107,4 +106,57 @@ func StatusOf(v *answer.Verdict) int {
 		return ExitRefused
 	}
 	return ExitUnknown
+}
+
+// IsTerminal reports whether w, a reader or a writer, is a terminal. Colours and progress are shown only
+// there. What is no *os.File, as in tests, is none.
+func IsTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Typed says on errs that lines are awaited, if they are typed at a terminal and errs is one too, and reports
+// whether that is so. Without it, a command that reads standard input looks as if it hung.
+func Typed(in io.Reader, errs io.Writer, lines string) bool {
+	if !IsTerminal(in) || !IsTerminal(errs) {
+		return false
+	}
+	fmt.Fprintf(errs, "robots: reading %s from the keyboard, one on a line\n", lines)
+	return true
+}
+
+// palette colours text, or leaves it alone. The zero value leaves it alone.
+type palette struct{ On bool }
+
+// paletteFor turns colours on for terminals, unless $NO_COLOR (https://no-color.org) is set to anything or
+// the terminal cannot show them.
+func paletteFor(w io.Writer) palette {
+	return palette{IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}
+
+// Palette is that for standard output, or what --color says. Subcommands without the flag leave Color empty,
+// which is "auto".
+func (a *App) Palette() palette {
+	switch a.Color {
+	case "always", "never":
+		return palette{a.Color == "always"}
+	}
+	return paletteFor(a.Out)
+}
+
+func (p palette) paint(code, s string) string {
+	if !p.On {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func (p palette) Good(s string) string { return p.paint("32", s) } // green
+func (p palette) bad(s string) string  { return p.paint("31", s) } // red
+
+func (p palette) Verdict(allowed bool) string {
+	if allowed {
+		return p.Good("allowed")
+	}
+	return p.bad("refused")
 }

@@ -5,18 +5,40 @@ package shell
 // two would run into each other.
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/fetch"
 )
+
+// Asked is one origin whose robots.txt is being asked for. Result, Until and Err may be read when Done is closed.
+type Asked struct {
+	Origin fetch.Origin
+	// when NewAsked was called, for those who tell how long it takes
+	Since  time.Time
+	Done   chan struct{} // closed once these are set
+	Result *fetch.Result
+	Until  time.Time // when it is asked for again; zero: no cache knows
+	Err    error
+}
+
+// NewAsked returns a question that Run, once, has to be called for.
+func NewAsked(o fetch.Origin) *Asked {
+	return &Asked{Origin: o, Since: time.Now(), Done: make(chan struct{})}
+}
+
+// Run asks by lookup, and closes Done. It must be called once.
+func (a *Asked) Run(ctx context.Context, lookup func(context.Context, fetch.Origin) (*fetch.Result, time.Time, error)) {
+	defer close(a.Done)
+	a.Result, a.Until, a.Err = lookup(ctx, a.Origin)
+}
 
 // Await waits for ask. On a terminal it shows which site it waits for, and how many of all have answered, in
 // one line that is gone before anything else is written. What is known within half a second shows nothing.
@@ -33,7 +55,6 @@ func (a *App) Await(ask *Asked, all ...*Asked) {
 	}
 }
 
-// each draws at each tick until done is closed.
 func each(tick time.Duration, done <-chan struct{}, draw func()) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
@@ -47,8 +68,7 @@ func each(tick time.Duration, done <-chan struct{}, draw func()) {
 	}
 }
 
-// waiting is the line that Await shows, cut to the columns of a terminal. In the last column it would wrap,
-// and could not be erased.
+// waiting is the line that Await shows.
 func waiting(ask *Asked, all []*Asked, width int) string {
 	text := fmt.Sprintf("%s: waiting for %s", time.Since(ask.Since).Round(time.Second), answer.Visible(ask.Origin.String()))
 	answered := 0
@@ -62,7 +82,15 @@ func waiting(ask *Asked, all []*Asked, width int) string {
 	if len(all) > 1 {
 		text = fmt.Sprintf("%d of %d sites answered, %s", answered, len(all), text)
 	}
-	return text[:min(len(text), width-1)] // origins are ASCII
+	return cut(text, width)
+}
+
+// cut is the beginning of a line. In the last column of a terminal it would wrap, and could not be erased.
+func cut(line string, width int) string {
+	if text := []rune(line); len(text) >= width {
+		return string(text[:max(width-2, 0)]) + "…"
+	}
+	return line
 }
 
 // widthOf is the number of columns of a terminal that can rewrite a line, else 0.
@@ -84,23 +112,17 @@ func widthOf(w io.Writer) int {
 // EraseLine goes back to the first column and clears what is there, in the codes of ECMA-48.
 const EraseLine = "\r\x1b[K"
 
-// Meter shows on a terminal how far "robots filter" is, on a line that it draws again and again. The zero
-// value counts and shows nothing. Show is called once, before Aside. Add and Skip may be called at
-// any time: the goroutine that reads skips, while another one writes.
+// Meter shows on a terminal how far "robots filter" is, on a line that it draws again and again. The zero value counts
+// and shows nothing. Show is called once, before Aside and Add.
 type Meter struct {
-	lines atomic.Int64 // answered and written
-	bytes atomic.Int64 // that these and the skipped ones took in the input,
-	from  atomic.Int64 // and the skipped ones alone
-
-	mu     sync.Mutex // held while something is written to the terminal
-	to     *os.File   // nil: nothing is drawn
-	Beside bool       // answers are written to a terminal, too
+	mu     sync.Mutex // held while something is written to the terminal, and guards what follows
+	to     io.Writer  // nil: nothing is drawn
+	now    progress
+	Beside bool // answers are written to a terminal, too
 }
 
-// Show starts to draw on errs, if that is a terminal that can rewrite a line, and no URLs are typed there: a line
-// that is drawn would erase what is being typed. origins, which is site.Origins.Progress, tells how many lookups have
-// ended and how many are under way, and the host of the oldest of these. hide takes the line away, for the summary to
-// stand in its place.
+// Show starts to draw on errs, if that is a terminal that can rewrite a line, and no URLs are typed there. origins is
+// site.Origins.Progress. hide takes the line away, for the summary to stand in its place.
 func (m *Meter) Show(
 	in io.Reader, out, errs io.Writer, origins func() (done, pending int, host string, waits time.Duration),
 ) (hide func()) {
@@ -108,16 +130,14 @@ func (m *Meter) Show(
 	if Typed(in, errs, "URLs") || widthOf(errs) == 0 {
 		return func() {}
 	}
-	m.to, _ = errs.(*os.File)
-	started, p := time.Now(), progress{size: sizeOf(in)}
+	m.to, m.now.size = errs, sizeOf(in)
+	started := time.Now()
 	draw := func() {
-		p.took = time.Since(started)
-		p.lines, p.bytes, p.skipped = m.lines.Load(), m.bytes.Load(), m.from.Load()
-		p.done, p.pending, p.host, p.waits = origins()
-		width := widthOf(m.to) // which may have changed
 		m.mu.Lock()
-		fmt.Fprint(m.to, EraseLine, p.line(width-1)) // in the last column, some terminals begin a new line
-		m.mu.Unlock()
+		defer m.mu.Unlock()
+		m.now.took = time.Since(started)
+		m.now.done, m.now.pending, m.now.host, m.now.waits = origins()
+		fmt.Fprint(m.to, EraseLine, m.now.line(widthOf(m.to))) // whose width may have changed
 	}
 	stop := make(chan struct{})
 	var drawing sync.WaitGroup
@@ -139,21 +159,14 @@ func (m *Meter) Aside(write func() error) error {
 	return write()
 }
 
-// Add counts lines that were written.
 func (m *Meter) Add(lines, bytes int64) {
-	m.lines.Add(lines)
-	m.bytes.Add(bytes)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now.lines += lines
+	m.now.bytes += bytes
 }
 
-// Skip counts the bytes of lines that need no answer. They are a part of what was read, but not of the rate
-// by which the time that is left is guessed.
-func (m *Meter) Skip(bytes int64) {
-	m.bytes.Add(bytes)
-	m.from.Add(bytes)
-}
-
-// sizeOf returns how many bytes are to be read, or 0 if that is not known, as of a pipe. An input that was
-// read in part counts from where it stands.
+// sizeOf returns how many bytes are to be read, or 0 if that is not known, as of a pipe.
 func sizeOf(in io.Reader) int64 {
 	f, ok := in.(*os.File)
 	if !ok {
@@ -167,45 +180,27 @@ func sizeOf(in io.Reader) int64 {
 	return info.Size() - at
 }
 
-// progress is what one drawing of the line shows.
 type progress struct {
-	lines                int64
-	bytes, skipped, size int64 // size is 0 if it is not known
-	took                 time.Duration
-	done, pending        int           // origins
-	host                 string        // of the pending origin that has taken longest,
-	waits                time.Duration // and how long
+	lines         int64
+	bytes, size   int64 // that were read, and in all; 0 if that is not known
+	took          time.Duration
+	done, pending int           // origins
+	host          string        // of the pending origin that has taken longest,
+	waits         time.Duration // and how long
 }
 
-// line renders p in at most so many columns. What says least is left out first. Rates and times that are left
-// are not shown in the first second, when they would jump.
+// line renders p in less than so many columns. What says least is last. In the first second a rate would jump.
 func (p *progress) line(width int) string {
-	lines := fmt.Sprintf("%d lines", p.lines)
-	rate, percent, left := "", "", ""
-	if p.took >= time.Second {
-		rate = fmt.Sprintf(", %.0f/s", float64(p.lines)/p.took.Seconds())
-	}
-	if p.size > 0 {
-		percent = fmt.Sprintf(", %d%%", min(100, 100*p.bytes/p.size))
-	}
-	if read := p.bytes - p.skipped; p.size > 0 && read > 0 && p.took >= time.Second {
-		rest := p.took.Seconds() * float64(max(0, p.size-p.bytes)) / float64(read)
-		left = fmt.Sprintf(", %s left", time.Duration(rest)*time.Second)
-	}
-	origins := fmt.Sprintf("origins: %d done, %d pending", p.done, p.pending)
+	text := fmt.Sprintf("origins: %d done, %d pending", p.done, p.pending)
 	if p.waits >= time.Second {
-		origins += fmt.Sprintf(": %s for %s", p.waits.Truncate(time.Second), answer.Visible(p.host))
+		text += fmt.Sprintf(": %s for %s", p.waits.Truncate(time.Second), answer.Visible(p.host))
 	}
-	for _, text := range []string{
-		lines + rate + percent + left + "; " + origins,
-		lines + percent + left + "; " + origins,
-		lines + percent + "; " + origins,
-		lines + "; " + origins,
-		origins,
-	} {
-		if utf8.RuneCountInString(text) <= width {
-			return text
-		}
+	text += fmt.Sprintf("; %d lines", p.lines)
+	if p.size > 0 {
+		text += fmt.Sprintf(", %d%%", min(100, 100*p.bytes/p.size))
 	}
-	return string([]rune(origins)[:max(0, width-1)]) + "…"
+	if p.took >= time.Second {
+		text += fmt.Sprintf(", %.0f/s", float64(p.lines)/p.took.Seconds())
+	}
+	return cut(text, width)
 }

@@ -31,7 +31,7 @@ func TestWhatIsWaitedForIsShown(t *testing.T) {
 			{nil, 80, "3s: waiting for https://slow.example"},
 			{[]*Asked{slow}, 80, "3s: waiting for https://slow.example"},
 			{[]*Asked{quick, slow}, 80, "1 of 2 sites answered, 3s: waiting for https://slow.example"},
-			{[]*Asked{quick, slow}, 40, "1 of 2 sites answered, 3s: waiting for "},
+			{[]*Asked{quick, slow}, 40, "1 of 2 sites answered, 3s: waiting for…"},
 		} {
 			if got := waiting(slow, c.all, c.width); got != c.want {
 				t.Errorf("%d columns: got %q, want %q", c.width, got, c.want)

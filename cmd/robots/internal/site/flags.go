@@ -38,8 +38,7 @@ type Network struct {
 	Signing   signing
 }
 
-// UserAgent names the command itself: asking for another crawler's rules is no reason to
-// pass for that crawler.
+// UserAgent names the command itself: asking for another crawler's rules is no reason to pass for that crawler.
 const UserAgent = "robots (+https://github.com/robotsgate/robotsgate)"
 
 // AgentVar adds --agent. Without it, the crawler is that of --user-agent. Without either the question is about a crawler
@@ -96,7 +95,6 @@ func UsageLabels() (labels []string) {
 	return labels
 }
 
-// DialectVar adds --as.
 func DialectVar(cmd *cobra.Command, k *answer.Asker) { dialectVar(cmd, k, false) }
 
 // DialectsVar adds an --as that may be all of them, which only check can show side by side.
@@ -119,7 +117,6 @@ func dialectVar(cmd *cobra.Command, k *answer.Asker, all bool) {
 	cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Flags are those of Register.
 var Flags = []string{"user-agent", "timeout", "connect-to", "obey-walls", "header", "sign-key", "sign-agent", "signature-agent"}
 
 // Register adds the flags for the way to the server, and those of more, such as AgentVar.
@@ -148,10 +145,9 @@ func (n *Network) Register(cmd *cobra.Command, more ...func(*cobra.Command, *ans
 	cmd.RegisterFlagCompletionFunc("header", cobra.NoFileCompletions)
 	f.StringVar(&n.Signing.Key, "sign-key", "", "sign each https request with the key in this `FILE` (see robots sign)")
 	f.StringVar(&n.Signing.Agent, "sign-agent", "", "the https `URL` under which sites find the public key")
-	n.Signing.Form = signatureForms[0]
-	f.Var(shell.Choice(&n.Signing.Form, signatureForms...), "signature-agent", "`FORM` of the field that names it: dictionary, or string for sites that know no other")
+	shell.ChoiceVar(cmd, &n.Signing.Form, "signature-agent", "`FORM` of the field that names it: dictionary, or string for sites that know no other",
+		signatureForms...)
 	cmd.RegisterFlagCompletionFunc("sign-agent", cobra.NoFileCompletions)
-	cmd.RegisterFlagCompletionFunc("signature-agent", cobra.FixedCompletions(signatureForms, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // Get makes a request for a page, by the name of --user-agent. It is not signed yet, and has no field of
@@ -186,7 +182,7 @@ func (n *Network) Read(ctx context.Context, via http.RoundTripper, url string, m
 // RegisterCache adds the flag for subcommands that need not ask the server each time.
 func (n *Network) RegisterCache(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&n.CacheAt, "cache", "",
-		"keep robots.txt in this `DIR`, or in Redis at redis://HOST:PORT\n"+
-			"(rediss:// with TLS, unix:///SOCKET, Sentinel, cluster: see the README);\n"+
+		"keep robots.txt in this `DIR`, or in Redis at redis://HOST:PORT "+
+			"(rediss:// with TLS, unix:///SOCKET, Sentinel, cluster: see the README); "+
 			"none keeps it in memory only")
 }

@@ -11,9 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	"weak"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -22,7 +20,6 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/agreement"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -31,34 +28,26 @@ import (
 // Gate answers questions over the network. It is the client.Transport that programs use, asked and not sent
 // through; only page, usage, the parts of a page and the proxy send through it.
 //
-// Open makes one. A program that runs on then calls, in this order, RunsOn, Share and Metrics.Watch: each
-// changes fields that must not change after the first question, RunsOn needs the *http.Transport that the
-// proxy wraps, and Share the store that Watch wraps. End is the last call.
+// Open makes one. A program that runs on then calls RunsOn, and Share if it has a Pacer, before the first question. End
+// is the last call.
 type Gate struct {
 	*client.Transport
-	Fetches atomic.Int64                         // by lookup
-	dir     bool                                 // is what --cache names
-	Turns   *redisturns.Store                    // nil: there is none
-	Answers *lru.Cache[AnswerOf, *answer.Answer] // nil: none is asked for again
-	Agreed  *agreement.Agreements                // --agreements
-	leads   leads                                // --connect-to
+	Fetches atomic.Int64          // by lookup
+	dir     bool                  // is what --cache names
+	Turns   *redisturns.Store     // nil: there is none
+	Agreed  *agreement.Agreements // --agreements
+	leads   leads                 // --connect-to
 }
 
-// AnswerOf tells whose answer is kept. The result is the Cache's: it bounds what rules take, and what it has
-// dropped must not stay in memory for its answer. Weak pointers of one result are equal, so they can be keys.
-type AnswerOf = weak.Pointer[fetch.Result]
-
-// What a gate keeps in memory: more than a crawler's cache by default, as a list of
-// URLs may come back to an origin after any number of others. Beyond that an origin
-// is asked again, unless --cache has its file.
+// What a gate keeps in memory: more than a crawler's cache by default, as a list of URLs may come back to an origin
+// after any number of others. Beyond that an origin is asked again, unless --cache has its file.
 const (
 	maxOrigins  = 1 << 20
 	maxPolicies = 256 << 20
 )
 
-// Open makes a gate from the flags. What is wrong with them is a UsageError, before anything is sent. It
-// reports on errs if the store of --cache fails. Its settings are those of a run that ends: RunsOn has the
-// others.
+// Open makes a gate from the flags. What is wrong with them is a UsageError, before anything is sent. It reports on
+// errs if the store of --cache fails. Its settings are those of a run that ends: RunsOn has the others.
 func (n *Network) Open(errs io.Writer) (*Gate, error) {
 	if n.Timeout <= 0 {
 		return nil, shell.Usagef("--timeout is %s: give more than 0s", n.Timeout)
@@ -91,8 +80,7 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 		Store:      store,
 		NoRefresh:  true, // a refresh behind the callers would come after the run
 		Logger:     slog.New(slog.NewTextHandler(errs, nil)),
-		// A list can wait for its own file, to read and to write it; a site need not be
-		// asked twice for that.
+		// A list can wait for its own file, to read and to write it; a site need not be asked twice for that.
 		StoreTimeout: 10 * time.Second,
 	}
 	_, dir := store.(*dirstore.Store)
@@ -133,32 +121,13 @@ func (g *Gate) FetcherFor(d policy.Dialect) *fetch.Fetcher {
 	}
 }
 
-// Answer is what the server of o said: the "robots" of the JSON. What does not change is computed once for
-// each result, if Answers is there. That of an unreachable origin is not kept: it says until when, as Find did.
-func (g *Gate) Answer(o fetch.Origin, res *fetch.Result, until time.Time) *answer.Answer {
-	if res.Err != nil || g.Answers == nil {
-		return answer.New(o, res, until)
-	}
-	key := weak.Make(res)
-	a, ok := g.Answers.Get(key)
-	if !ok {
-		a = answer.New(o, res, time.Time{})
-		g.Answers.Add(key, a)
-	}
-	// a copy: the one that is kept is shared by all who ask at the same time
-	now := *a
-	now.Age = answer.AgeOf(res)
-	return &now
-}
-
 // Fetch asks o's server, whatever a cache holds, and keeps the file.
 func (g *Gate) Fetch(ctx context.Context, o fetch.Origin) (res *fetch.Result, until time.Time, err error) {
 	res, err = g.Fetcher.Fetch(ctx, o, nil)
 	return res, time.Time{}, err
 }
 
-// Share makes the turns of g those of all processes that use its Redis server, if it has one. g must have a
-// Pacer.
+// Share makes the turns of g those of all processes that use its Redis server, if it has one. g must have a Pacer.
 func (g *Gate) Share() {
 	if s, ok := g.Cache.Store.(*redisstore.Store); ok {
 		g.Turns = &redisturns.Store{Client: s.Client}
@@ -166,11 +135,8 @@ func (g *Gate) Share() {
 	}
 }
 
-// What a program that runs on bounds.
-const (
-	maxFetches = 512  // each may hold a file of 500 KiB
-	maxAnswers = 2048 // kept encoded; each is some hundred bytes
-)
+// maxFetches is for a program that runs on: each may hold a file of 500 KiB.
+const maxFetches = 512
 
 // RunsOn gives g the settings of a program that runs on: robots.txt is refreshed ahead, and the bounds are
 // those of package cache. Without private, it asks public networks only.
@@ -178,7 +144,6 @@ func (g *Gate) RunsOn(log *slog.Logger, private bool) {
 	g.Cache.Logger, g.Cache.NoRefresh, g.Cache.StoreTimeout = log, false, 0
 	g.Cache.MaxOrigins, g.Cache.MaxBytes = 0, 0
 	g.Fetcher.MaxFetches = maxFetches
-	g.Answers, _ = lru.New[AnswerOf, *answer.Answer](maxAnswers) // fails for a size below 1 only
 	if private {
 		return
 	}
@@ -194,9 +159,8 @@ func (g *Gate) Ping(ctx context.Context) error {
 	return g.Turns.Client.Ping(ctx).Err()
 }
 
-// End gives back turns, writes to the store what is not there yet, and closes it. That has to be done after
-// an interruption too, so it outlives ctx for ten seconds at most. What goes wrong is no reason to hide
-// another error: it is written to standard error, and counts in the exit status if a file was not written.
+// End gives back turns, writes to the store what is not there yet, and closes it, after an interruption too. What goes wrong
+// is no reason to hide another error: it counts in the exit status if a file was not written.
 func (g *Gate) End(ctx context.Context, a *shell.App) {
 	// README.md counts on it: systemd has to wait for as long.
 	const flushTime = 10 * time.Second

@@ -18,8 +18,7 @@ import (
 )
 
 // Origins looks up the robots.txt of each origin once in a run, many at the same time. A result, even a
-// failure, is kept until the run ends. Known and Progress may be called at any time, Start by one goroutine
-// after the other.
+// failure, is kept until the run ends.
 type Origins struct {
 	run    cache.Cache // what this run has found out
 	source cache.Source
@@ -35,9 +34,9 @@ type Origins struct {
 // rules of different origins.
 const BesideOrigins = 32 << 20
 
-// NewOrigins returns origins that are looked up with find, in the --cache or over the network, at most so many at a time. A list may come back to
-// an origin after a million lines, so the cache is larger than a crawler's. Beyond its bounds an origin is
-// looked up again. It has no Store: that of --cache is behind find.
+// NewOrigins returns origins that are looked up with find, in the --cache or over the network, at most so many at a time.
+// A list may come back to an origin after a million lines, so the cache is larger than a crawler's. Beyond its bounds an
+// origin is looked up again. It has no Store: that of --cache is behind find.
 func NewOrigins(find func(context.Context, fetch.Origin) (*fetch.Result, time.Time, error), dialect policy.Dialect, most int) *Origins {
 	const forTheRun = math.MaxInt64 // a Cache cuts it to a century
 	load := func(ctx context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
@@ -68,30 +67,38 @@ func (s *Origins) Known(o fetch.Origin) *fetch.Result {
 	return r
 }
 
-// Start looks up o, unless that is under way or done. It waits for a slot. The lookup, whose Err
-// is nil, outlives ctx: an answer that is under way at an interruption need not be asked for in the
-// next run. Start must not be called by two goroutines at a time.
+// Start looks up o, unless that is under way or done. It waits for a slot. The lookup, whose Err is nil, outlives ctx: an
+// answer that is under way at an interruption need not be asked for in the next run.
 func (s *Origins) Start(ctx context.Context, o fetch.Origin) (*shell.Asked, error) {
-	s.mu.Lock()
-	k := s.underway[o]
-	s.mu.Unlock()
-	if k != nil {
-		return k, nil
-	}
-	if r := s.Known(o); r != nil {
-		k = &shell.Asked{Done: make(chan struct{}), Result: r}
-		close(k.Done)
+	if k := s.asked(o, false); k != nil {
 		return k, nil
 	}
 	if err := s.slots.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	k = shell.NewAsked(o.Clone()) // o may hold on to the whole line
+	return s.asked(o, true), nil
+}
+
+// asked returns what looks o up. If there is none, it begins one in a slot, or returns nil.
+func (s *Origins) asked(o fetch.Origin, slot bool) *shell.Asked {
 	s.mu.Lock()
-	s.underway[k.Origin] = k
-	s.mu.Unlock()
-	go k.Run(context.Background(), s.find) // has a deadline of its own
-	return k, nil
+	defer s.mu.Unlock()
+	k := s.underway[o]
+	if k == nil {
+		if r := s.Known(o); r != nil {
+			k = &shell.Asked{Done: make(chan struct{}), Result: r}
+			close(k.Done)
+		}
+	}
+	switch {
+	case k != nil && slot:
+		s.slots.Release(1)
+	case k == nil && slot:
+		k = shell.NewAsked(o.Clone()) // o may hold on to the whole line
+		s.underway[k.Origin] = k
+		go k.Run(context.Background(), s.find) // has a deadline of its own
+	}
+	return k
 }
 
 func (s *Origins) find(ctx context.Context, o fetch.Origin) (*fetch.Result, time.Time, error) {
@@ -115,9 +122,8 @@ func (s *Origins) End(grace time.Duration) {
 	s.slots.Acquire(ctx, s.most) // an error says that some are still under way
 }
 
-// Progress returns how many lookups have ended and how many are under way, and the host of the
-// oldest of these. Lookups start in the order of the lines, so the first line without an
-// answer waits for that one.
+// Progress returns how many lookups have ended and how many are under way, and the host of the oldest of these. Lookups
+// start in the order of the lines, so the first line without an answer waits for that one.
 func (s *Origins) Progress() (done, pending int, host string, waits time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
