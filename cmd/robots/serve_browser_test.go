@@ -589,34 +589,19 @@ func pageShows10000Lines(t *testing.T, browser context.Context, at string) {
 	p := newTab(t, browser, 1400)
 	p.run(chromedp.Navigate(at))
 	call(p, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
-	start := time.Now()
 	p.run(chromedp.Navigate(at + "?site=http://big.example/directory-8/page-8641"))
-	loaded := time.Since(start)
 	p.await(`document.querySelectorAll('.file li').length === 10000`)
-	took := eval[map[string]float64](p, `(async () => {
+	seen := eval[bool](p, `(async () => {
 		const frame = () => new Promise(requestAnimationFrame);
-		const took = {};
-		let start = performance.now();
 		document.querySelector('h3 a').click();
 		await frame(); await frame();
-		took.jump = performance.now() - start;
 		const at = document.querySelector('.decides.no[id]').getBoundingClientRect();
-		took.seen = at.top > 0 && at.bottom < innerHeight ? 1 : 0;
-		scrollTo(0, 0);
-		await frame(); await frame();
-		let worst = 0, frames = 0;
-		const all = start = performance.now();
 		for (let y = 0; y < document.documentElement.scrollHeight; y += 3000) {
-			const before = performance.now();
 			scrollTo(0, y);
 			await frame();
-			worst = Math.max(worst, performance.now() - before);
-			frames++;
 		}
-		return {...took, worst, frames, scroll: performance.now() - all};
+		return at.top > 0 && at.bottom < innerHeight;
 	})()`)
-	t.Logf("10,000 lines: loaded in %v; a jump: %.0f ms; %.0f steps of 3000 pixels: %.0f ms, the slowest %.0f ms",
-		loaded.Round(time.Millisecond), took["jump"], took["frames"], took["scroll"], took["worst"])
 	// The time that a machine takes says how busy it is. What the page asks of its processor is counted.
 	var busy float64
 	for _, m := range call(p, performance.GetMetrics, cdp.Empty{}).Metrics {
@@ -625,11 +610,9 @@ func pageShows10000Lines(t *testing.T, browser context.Context, at string) {
 		}
 	}
 	t.Logf("%.2f s of the page's thread", busy)
-	if busy == 0 || busy > 10 || took["seen"] != 1 || took["frames"] < 50 {
-		t.Errorf("%.2f s of the page's thread, %v", busy, took)
+	if busy == 0 || busy > 10 || !seen {
+		t.Errorf("%.2f s of the page's thread; the line is in view: %v", busy, seen)
 	}
-	eval[bool](p, `scrollTo(0, 0) === undefined`) // the form stays in view, and would be far down
-	p.shoot("big-1400")
 }
 
 // spoken is what a screen reader says of a property.

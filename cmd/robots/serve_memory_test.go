@@ -9,14 +9,12 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
@@ -207,17 +205,6 @@ func TestPageTakesLittleProcessorTime(t *testing.T) {
 	t.Logf("%d ms", least*10)
 	if least > 80 { // 50 ms on a quiet machine
 		t.Errorf("%d ms, want at most 800", least*10)
-	}
-}
-
-// Nothing that was spooled is left behind.
-func TestServeLeavesNoFile(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("TMPDIR", dir)
-	v := startServe(t, serve.UsualLimits)
-	v.do("POST", "/v1/lint", strings.Repeat("x\n", 100<<10), "Content-Type: text/plain")
-	if left, _ := filepath.Glob(filepath.Join(dir, "robots-serve-*")); len(left) > 0 {
-		t.Errorf("left: %q", left)
 	}
 }
 

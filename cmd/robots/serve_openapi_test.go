@@ -253,7 +253,7 @@ func (d *described) elsewhere(ops []operation, site string) {
 	os.WriteFile(token, []byte("0123456789abcdef"), 0o600)
 	secret := startServe(d.t, serve.UsualLimits, "--token-file="+token, site)
 	l := serve.UsualLimits
-	l.Questions, l.Spool, l.Turns = 0, 0, 0
+	l.Questions, l.Held, l.Turns = 0, 0, 0
 	full := startServe(d.t, l, site)
 	// net/http reads no more once the service is ending: what came just before is told.
 	ended, end := context.WithCancel(d.t.Context())

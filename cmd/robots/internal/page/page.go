@@ -15,7 +15,6 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 )
 
-// Assets is the path of the style and the script.
 const Assets = "/page/"
 
 //go:embed page.html
@@ -31,7 +30,6 @@ var page = sync.OnceValue(func() *template.Template {
 	}).Parse(markup))
 })
 
-// Write writes the page that shows view.
 func Write(w io.Writer, view any) error { return page().Execute(w, view) }
 
 // Files has mux serve the style and the script, and nothing else below Assets: what there is
@@ -49,7 +47,6 @@ func Files(mux *http.ServeMux) {
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// Media is the type of what Write writes.
 const Media = "text/html; charset=utf-8"
 
 // Protect sets the header fields by which a browser takes nothing of what the page quotes for
@@ -60,23 +57,6 @@ func Protect(h http.Header) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 }
 
-// AppendLine appends a line of a file of which nothing is said: most lines are such, and a template
-// takes ten times as long.
-func AppendLine(b []byte, number int, bound bool, text, comment string) []byte {
-	b = strconv.AppendInt(append(b, `<li id="L`...), int64(number), 10)
-	b = append(b, '"')
-	if bound {
-		b = append(b, ` class="bound"`...)
-	}
-	b = strconv.AppendInt(append(b, `><span class="n">`...), int64(number), 10)
-	b = append(append(b, `</span><code>`...), template.HTMLEscapeString(text)...)
-	if comment != "" {
-		b = append(append(append(b, `<i>`...), template.HTMLEscapeString(comment)...), `</i>`...)
-	}
-	return append(b, "</code></li>\n"...)
-}
-
-// thousands writes a number with its digits in groups of three.
 func thousands(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {

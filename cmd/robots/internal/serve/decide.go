@@ -11,7 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -53,8 +53,7 @@ func (v *Service) single(agent, as, why string) (answer.Asker, error) {
 	return k, err
 }
 
-// asked is a question about one URL, and the robots.txt that answers it. about makes one, and judge decides
-// it.
+// asked is a question about one URL, and the robots.txt that answers it. about makes one, and judge decides it.
 type asked struct {
 	answer.Asker
 	begin  time.Time
@@ -108,9 +107,6 @@ func (v *Service) judge(q asked) (verdicts []*answer.Verdict, err error) {
 	return verdicts, nil
 }
 
-// outputs are used again: one takes more memory than all else that is made for an answer.
-var outputs = sync.Pool{New: func() any { return new(shell.Output) }}
-
 // decide answers GET /v1/decide with what "robots check --json" writes.
 func (v *Service) decide(w http.ResponseWriter, r *http.Request, query url.Values) error {
 	q, err := v.about(r.Context(), query.Get("url"), query.Get("agent"), query.Get("as"))
@@ -129,9 +125,7 @@ func (v *Service) decide(w http.ResponseWriter, r *http.Request, query url.Value
 	if err != nil {
 		return err
 	}
-	out := outputs.Get().(*shell.Output)
-	defer outputs.Put(out)
-	out.Reset()
+	var out shell.Output
 	for _, verdict := range verdicts {
 		out.Verdict(verdict)
 	}
@@ -159,9 +153,8 @@ func (v *Service) known(d policy.Dialect) *cache.Source {
 // notPublic is the cause of an address that is not asked (RFC 9209 §2.3.5).
 const notPublic = "destination_ip_prohibited"
 
-// get asks a Cache for what a dialect reads. It fetches in the dialect of the gate, or else by RFC 9309, for the
-// Cache to read anew: only what was read in the dialect of the Cache's copy can be asked for by its validators.
-// What the Cache fetches is counted.
+// get asks a Cache for what a dialect reads. It fetches in the dialect of the gate, or else by RFC 9309, for the Cache to
+// read anew. What it fetches is counted.
 func (v *Service) get(
 	ctx context.Context, c *cache.Cache, o fetch.Origin, d policy.Dialect,
 ) (res *fetch.Result, until time.Time, err error) {
@@ -189,7 +182,7 @@ func (v *Service) get(
 }
 
 // robots answers GET /v1/robots with what "robots fetch --json" writes. The file may be large, so
-// the work is admitted, which reads it anew and writes it as JSON, and the answer is spooled.
+// the work is admitted, which reads it anew and writes it as JSON, and the answer is held.
 func (v *Service) robots(w http.ResponseWriter, r *http.Request, query url.Values) error {
 	k, err := v.single("", query.Get("as"), "as=all is for decisions")
 	if err != nil {
@@ -216,4 +209,62 @@ func (v *Service) robots(w http.ResponseWriter, r *http.Request, query url.Value
 		_, err := out.WriteTo(to)
 		return err
 	})
+}
+
+// authzPath is what gateways ask, with any method: Envoy keeps that of the original request, and puts the original
+// path behind this one.
+const authzPath = "/authz"
+
+// isAuthz looks at the path as it was sent. In r.URL.Path it is unescaped, and what Envoy puts behind it may
+// look like another path.
+func isAuthz(r *http.Request) bool {
+	rest, ok := strings.CutPrefix(r.RequestURI, authzPath)
+	return ok && (rest == "" || rest[0] == '/' || rest[0] == '?')
+}
+
+// authorize answers gateways: 200, or 403 with the reason. All else means that there is no answer, and no gateway
+// lets a request pass then. nginx makes a 500 of it for its client, so a refusal is never anything but a 403.
+//
+// With Gateways, those in the --trusted networks may ask under any Host, since Envoy sends that of the original
+// request. All others are held to the names of the service, as in own.
+func (v *Service) authorize(w http.ResponseWriter, r *http.Request) error {
+	if !v.Gateways || !v.Trusted.Trusts(r) {
+		if p := v.Guard.CheckHost(r); p != nil {
+			return p
+		}
+	}
+	if p := v.Guard.CheckToken(w, r); p != nil {
+		return p
+	}
+	text, p := v.Trusted.Target(r, authzPath)
+	if p != nil {
+		return p
+	}
+	if answer.HasDots(text) { // the gateway passes it on as it is, and not as it would be asked about
+		const why = "the path has a dot segment, which servers resolve in different ways"
+		web.SetProxyStatus(w.Header(), "http_request_denied", why)
+		return web.NewProblem(http.StatusForbidden, "url", why)
+	}
+	q, err := v.about(r.Context(), text, policy.ProductToken(r.UserAgent()), "")
+	if err != nil {
+		return err
+	}
+	// What an allowed URL rests on is asked for by people, not by gateways.
+	if a, err := q.Judge(q.result.Policy, q.url); err == nil && a.Allowed {
+		v.metrics.decided(q.begin, "allowed")
+		return v.send(w, "text/plain; charset=utf-8", nil)
+	}
+	verdicts, err := v.judge(q)
+	if err != nil {
+		return err
+	}
+	verdict := verdicts[0]
+	v.Log.Debug("refused", "url", text, "agent", verdict.Agent, "because", verdict.Because())
+	refusal := web.NewProblem(http.StatusForbidden, verdict.Kind(), "%s", verdict.Because())
+	if verdict.Unreachable() {
+		refusal.RetryAfter = verdict.Robots.AskAgain()
+	}
+	// RFC 9209 §2.3.13, for what stands behind the gateway: nginx passes on fields of this answer, and not its body.
+	web.SetProxyStatus(w.Header(), "http_request_denied", verdict.Because())
+	return refusal
 }

@@ -1,11 +1,11 @@
 package serve
 
-// POST /v1/match and /v1/lint, which are about a file in the body and ask no site. A body of match may have
-// millions of URLs, so it lies in a spool and is read twice: once to see that all of it is well-formed, and
-// to find the file, and once to answer. Memory stays the same, and a question with a fault gets a problem
-// document, not half an answer.
+// POST /v1/match and /v1/lint, which are about a file in the body and ask no site. A body of match may have millions of
+// URLs, so it is read twice: once to see that all of it is well-formed, and to find the file, and once to answer. A
+// question with a fault gets a problem document, not half an answer.
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -22,25 +22,21 @@ import (
 
 // match answers POST /v1/match with what "robots match --json" writes. Nothing is fetched.
 func (v *Service) match(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	spool, err := v.body(w, r, maxBody, mediaJSON)
+	body, err := v.body(w, r, maxBody, mediaJSON)
 	if err != nil {
 		return err
 	}
-	defer spool.Close()
-	ask, release, err := v.matching(r.Context(), spool)
+	defer body.Release()
+	ask, release, err := v.matching(r.Context(), body.Bytes)
 	if err != nil {
 		return err
 	}
 	defer release()
-	from, err := spool.Reader(int64(ask.urls))
-	if err != nil {
-		return err
-	}
 	w.Header().Set("Content-Type", mediaNDJSON)
 	var out shell.Output
 	to, number := &web.Paced{ResponseWriter: w, Patience: v.Limits.Answer}, 0
-	list := jsontext.NewDecoder(from) // which has been found well-formed
-	list.ReadToken()                  // its bracket
+	list := jsontext.NewDecoder(bytes.NewReader(body.Bytes[ask.urls:])) // which has been found well-formed
+	list.ReadToken()                                                    // its bracket
 	err = eachURL(list, func(url string) error {
 		number++
 		verdict, _ := ask.about.Match(number, url) // which tells of an error, too
@@ -67,20 +63,14 @@ type matching struct {
 	urls  urlList
 }
 
-// matching reads a question. What is large in it is held until it is released: the policy, while the client
-// takes its answers at its own pace. So its memory comes from Service.policies, which refuses at once when
-// it is full. What reading took of Service.work is given back here.
-func (v *Service) matching(ctx context.Context, spool *web.Spool) (m matching, release func(), err error) {
-	size := spool.Size()
+// matching reads a question. The policy is held until it is released: the client takes its answers at its own pace.
+func (v *Service) matching(ctx context.Context, body []byte) (m matching, release func(), err error) {
+	size := int64(len(body))
 	read, err := v.admit(ctx, costOfJSON*size+costOfParse*min(size, fetch.MaxBytes))
 	if err != nil {
 		return m, nil, err
 	}
 	defer read()
-	body, err := spool.Reader(0)
-	if err != nil {
-		return m, nil, err
-	}
 	var q struct {
 		Robots    *string `json:"robots"`
 		RobotsB64 *string `json:"robots_b64"`
@@ -88,7 +78,7 @@ func (v *Service) matching(ctx context.Context, spool *web.Spool) (m matching, r
 		As        string  `json:"as"`
 		URLs      urlList `json:"urls"`
 	}
-	if err := readObject(body, &q); err != nil {
+	if err := readObject(bytes.NewReader(body), &q); err != nil {
 		return m, nil, err
 	}
 	m.urls = q.URLs
@@ -100,11 +90,8 @@ func (v *Service) matching(ctx context.Context, spool *web.Spool) (m matching, r
 		return m, nil, err
 	}
 	p := m.Dialect.Parse(text)
-	release = func() {}
-	if n := int64(p.Size()); n > smallPolicy { // its size is known only now
-		if release = v.policies.TryTake(n); release == nil {
-			return m, nil, web.Busy()
-		}
+	if release = v.held.TryTake(int64(p.Size())); release == nil { // which is known only now
+		return m, nil, web.Busy()
 	}
 	m.about = m.Matching(p)
 	return m, release, nil
@@ -166,8 +153,8 @@ func eachURL(d *jsontext.Decoder, visit func(string) error) error {
 	return err
 }
 
-// lint answers POST /v1/lint with what "robots lint -" writes as JSON or SARIF. The report is spooled: it quotes the
-// file, and may be longer than that.
+// lint answers POST /v1/lint with what "robots lint -" writes as JSON or SARIF. The report quotes the file, and may be longer than
+// that.
 func (v *Service) lint(w http.ResponseWriter, r *http.Request, query url.Values) error {
 	write, media := lint.WriteJSON, mediaJSON
 	switch format := query.Get("format"); format {

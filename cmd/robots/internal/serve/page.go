@@ -4,19 +4,20 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy/lint"
 	rules "github.com/robotsgate/robotsgate/policy/page"
 )
 
-// The page for people: this file has its handlers, form.go the question, readings.go puts it to each
+// The page for people: this file has its handlers and the question, readings.go puts it to each
 // reading of the file, and view.go has what is shown. It works without scripts, so each answer is a page of its own;
 // the script takes the same pages, and puts in their middle what is new.
 
@@ -119,40 +120,6 @@ func (v *Service) readForm(w http.ResponseWriter, r *http.Request) (f pageForm, 
 	return f, release, err
 }
 
-// repaired answers POST /repaired with the file of the form, or of the site in it, in which the replacements stand that
-// change no verdict: who downloads a file must not have to look for what else it does.
-func (v *Service) repaired(w http.ResponseWriter, r *http.Request) error {
-	f, release, err := v.readForm(w, r)
-	if err != nil {
-		release()
-		return err
-	}
-	file := lint.Answer{Body: []byte(f.Robots)}
-	if !f.Pasted {
-		release()
-		ctx, cancel := context.WithTimeout(r.Context(), v.Limits.Question)
-		defer cancel()
-		_, o, res, _, err := v.fileOf(ctx, f.Site)
-		if err != nil {
-			return err
-		}
-		if res.Truncated {
-			return web.NewProblem(http.StatusRequestEntityTooLarge, "size",
-				"%s is longer than %d bytes: its rest would be lost", o.RobotsURL(), fetch.MaxBytes)
-		}
-		if release, err = v.admit(ctx, costOfPage*int64(len(res.Body))); err != nil {
-			return err
-		}
-		file = answer.Served(o, res)
-	}
-	w.Header().Set("Content-Disposition", `attachment; filename="robots.txt"`)
-	return v.answer(w, http.StatusOK, "text/plain; charset=utf-8", release, func(to io.Writer) error {
-		fixed, _ := file.Fix(nil)
-		_, err := to.Write(fixed)
-		return err
-	})
-}
-
 // newPageAnswer is an answer without anything that depends on the file.
 func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
 	who, err := v.single(f.Agent, f.As, "the page asks for all crawlers: as is the one for the file")
@@ -160,5 +127,95 @@ func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
 		return nil, err
 	}
 	lines, err := f.lines()
-	return &pageAnswer{asker: who, others: (&answer.Asker{Agreed: v.Agreed}).Everyone(), Form: f, lines: lines, Token: who.Agent, Reader: readers[who.Dialect]}, err
+	others := (&answer.Asker{Agreed: v.Agreed}).Everyone()
+	return &pageAnswer{asker: who, others: others, Form: f, lines: lines, Token: who.Agent, Reader: readers[who.Dialect]}, err
+}
+
+// pageForm is the question in the form of the page. It is shown again as it was typed, unlike all else on the
+// page: with escapes in it, it would be another question when it is sent again.
+type pageForm struct {
+	Pasted bool // Robots is the file; else Site is asked for its own
+	Edit   bool // the file of Site is wanted in the form
+	Lint   bool // mistakes are sought in a long file, too
+	Parts  bool // of Site: its images, scripts and styles are asked for, too
+	Robots string
+	Site   string
+	URLs   string // one on each line; of Site, a path will do
+	Agent  string
+	As     string // a dialect; empty: that of the crawler
+}
+
+// parseForm reads the form from a query. What is too long is emptied in f, because the page shows f with the error.
+func parseForm(query string) (f pageForm, err error) {
+	q, err := parameters(query, "source", "robots", "site", "urls", "crawler", "agent", "pick", "as", "edit", "lint", "parts")
+	if err != nil {
+		return f, err
+	}
+	f = pageForm{
+		Robots: q.Get("robots"), Site: strings.TrimSpace(q.Get("site")), URLs: q.Get("urls"),
+		Agent: strings.TrimSpace(q.Get("agent")), As: q.Get("as"), Edit: q.Get("edit") != "", Lint: q.Get("lint") != "",
+		Parts: q.Get("parts") != "",
+	}
+	if f.Agent == "" { // what is typed counts before what is chosen
+		f.Agent = q.Get("crawler")
+	}
+	if pick := q.Get("pick"); pick != "" { // a crawler of the answer, for the next question; each has a dialect of its own
+		f.Agent, f.As = pick, ""
+	}
+	switch source := q.Get("source"); source {
+	case "text": // a site left over from the other form must not be asked
+		f.Pasted, f.Site, f.Parts = true, "", false
+	case "", "site":
+		f.Robots = ""
+	default:
+		return f, web.BadParameter("source", "no source is called %s: it is site or text", answer.Quoted(source))
+	}
+	switch {
+	case len(f.Robots) > maxText:
+		f.Robots = ""
+		return f, web.NewProblem(http.StatusRequestEntityTooLarge, "size", "robots is larger than %d bytes", maxText)
+	case len(f.URLs) > maxPageText:
+		f.URLs = ""
+		return f, web.BadParameter("urls", "urls is larger than %d bytes", maxPageText)
+	}
+	return f, nil
+}
+
+// Link is the address of the question, or empty if that would be too long. It has no edit and no lint: those
+// are steps, and no questions. The service stores nothing, so the link has to hold all of it, and a pasted file only
+// reaches others if its reader hands the link on.
+func (f *pageForm) Link() string {
+	if len(f.Robots) > maxLink { // without escaping a MiB to find out
+		return ""
+	}
+	q := url.Values{
+		"site": {f.Site}, "urls": {strings.TrimSpace(strings.ReplaceAll(f.URLs, "\r", ""))}, "agent": {f.Agent}, "as": {f.As},
+	}
+	maps.DeleteFunc(q, func(_ string, values []string) bool { return values[0] == "" })
+	if f.Parts {
+		q.Set("parts", "1")
+	}
+	if f.Pasted {
+		q.Set("source", "text")
+		q.Set("robots", strings.ReplaceAll(f.Robots, "\r\n", "\n"))
+	}
+	if text := "/?" + q.Encode(); len(text) <= maxLink {
+		return text
+	}
+	return ""
+}
+
+// lines are the questions of the form, without empty lines. Too many are an error, and not cut off: half an answer would
+// pass for a whole one.
+func (f *pageForm) lines() (lines []string, err error) {
+	for l := range strings.Lines(f.URLs) {
+		if l = strings.TrimSpace(l); l != "" {
+			lines = append(lines, l)
+		}
+	}
+	if len(lines) > maxPageURLs {
+		return nil, web.BadParameter("urls",
+			"%d URLs are more than the %d that a page shows: POST /v1/decide takes any number", len(lines), maxPageURLs)
+	}
+	return lines, nil
 }

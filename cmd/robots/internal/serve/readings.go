@@ -188,7 +188,6 @@ func (u *pageURL) mark(f *pageFile, d policy.Decision) {
 	}
 }
 
-// shortLines shortens each line of a text.
 func shortLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
@@ -208,7 +207,6 @@ func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 	slices.SortStableFunc(found, func(f, g lint.Finding) int { return cmp.Compare(f.Line, g.Line) })
 	counts := map[lint.Severity]int{}
 	for _, f := range found {
-		a.Fixable = a.Fixable || f.Replacement != ""
 		f.Message, f.Suggestion = answer.Visible(f.Message), answer.Visible(f.Suggestion)
 		f.Replacement, f.Example = shortLines(f.Replacement), shortLines(f.Example)
 		counts[f.Severity]++

@@ -67,7 +67,6 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 	// The page reads its own query: it shows an error as a page, with the form as it was filled in.
 	mux.Handle("GET /{$}", v.question(v.page))
 	mux.Handle("POST /{$}", v.upload(v.page))
-	mux.Handle("POST /repaired", v.upload(v.repaired))
 	page.Files(mux)
 	// A form of any page may POST here without being asked (CSRF). The gateways do not pass this: they hand on the
 	// fields of a browser that asks some other site.
@@ -99,9 +98,8 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 	}))
 }
 
-// own answers what is not for gateways: the Host field and the token are looked at first, in this order,
-// since a page whose own name now has this address (DNS rebinding) could ask for anything, and must not even learn
-// that there is a token. Probes have none to bring.
+// own answers what is not for gateways. The Host field comes first: a page whose own name now has this address (DNS
+// rebinding) must not even learn that there is a token. Probes have none to bring.
 func (v *Service) own(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	p := v.Guard.CheckHost(r)
 	if probe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"; p == nil && !probe {
@@ -126,8 +124,7 @@ func (v *Service) question(h handler) http.Handler {
 	})
 }
 
-// ownOrigin is h for a GET, which no page of another origin may ask either: an image of it would have
-// the service work.
+// ownOrigin is h for a GET, which no page of another origin may ask either: an image of it would have the service work.
 func ownOrigin(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if crossSite(r) {
@@ -155,7 +152,7 @@ func query(h func(http.ResponseWriter, *http.Request, url.Values) error, names .
 }
 
 // upload makes a handler of one that reads a body, and refuses when the service ends. Slow clients must not
-// take the places of questions that need none: what bounds them is the room for spools.
+// take the places of questions that need none: what bounds them is the memory for bodies.
 func (v *Service) upload(h handler) http.Handler {
 	return v.problems(func(w http.ResponseWriter, r *http.Request) error {
 		if v.draining.Err() != nil {
@@ -165,9 +162,8 @@ func (v *Service) upload(h handler) http.Handler {
 	})
 }
 
-// problems makes an http.Handler of h. An h that has begun to answer must not return an error: it panics with
-// http.ErrAbortHandler, or says nothing. The panic breaks the connection off, which is the only sign that a client
-// still understands once it has a status.
+// problems makes an http.Handler of h. An h that has begun to answer panics with http.ErrAbortHandler: the broken connection
+// is the only sign that a client still understands once it has a status.
 func (v *Service) problems(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Each thing that h waits for has a bound, but all of them may take longer than the server's WriteTimeout,

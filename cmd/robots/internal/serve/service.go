@@ -7,6 +7,7 @@
 package serve
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -43,44 +44,34 @@ type Service struct {
 	files    *cache.Cache    // of whole answers
 	draining context.Context // ends when no more questions are taken; those under way go on
 
-	// What is held while a client is waited for, which may be long: a place, disk, and the policy of a match.
-	underway web.Places // of questions
+	underway web.Places // questions
 	streams  web.Places // a page that is read for its parts takes one, too
-	policies *web.Memory
-	spool    *web.Memory
 	turns    leases
-
-	// What must be given back before: see admit.
-	work  *web.Memory
-	small *web.Memory // what is small does not wait for what is large
+	held     *web.Memory // for bodies and answers, as long as a client takes
+	work     *web.Memory // see admit
 
 	metrics *metrics
 }
 
-// Open makes g the gate of the service, and gives it a Pacer, for turns, and a Trace. g has to be ended after
-// Until.
+// Open makes g the gate of the service, and gives it a Pacer, for turns, and a Trace. g has to be ended after Until.
 func (v *Service) Open(g *site.Gate) {
 	l := &v.Limits
 	v.underway, v.streams = make(web.Places, l.Questions), make(web.Places, l.Streams)
-	// A quarter of the room is for small work, so that one large file never holds up all questions.
-	v.work, v.small = web.NewMemory(l.Work-l.Work/4), web.NewMemory(l.Work/4)
-	v.policies, v.spool = web.NewMemory(l.Policies), web.NewMemory(l.Spool)
+	v.work, v.held = web.NewMemory(l.Work), web.NewMemory(l.Held)
 	v.turns = leases{Time: v.TurnTime, Bounded: make(web.Places, l.Turns), held: map[string]lease{}}
 	v.gate = g
 	g.Pacer = new(client.Pacer)
-	g.Share() // before newMetrics, which wraps the store that Share looks for
+	g.Share()
 	g.Trace = &client.Trace{Fetched: v.fetched}
 	m := newMetrics(g)
 	m.Gauge("robots_work_bytes", "Memory admitted for bodies, files and answers.",
-		func() int64 { return v.work.Held() + v.small.Held() + v.policies.Held() })
-	m.Gauge("robots_spool_bytes", "Room taken on disk by bodies and answers of slow clients.", v.spool.Held)
+		func() int64 { return v.work.Held() + v.held.Held() })
 	m.Gauge("robots_streams_underway", "Streams of POST /v1/decide.", func() int64 { return int64(len(v.streams)) })
 	v.metrics = m
 	v.general = g.FetcherFor(policy.RFC9309)
-	// Beside the Cache of the gate, where files would leave less room for rules. Who asks for a file wants to
-	// see what the site serves, not what is decided by in an outage. With its spread, a failure holds for a
-	// minute at least; a site that goes on failing is asked less and less often, as by the gate, and the
-	// answer says when.
+	// Beside the Cache of the gate, where files would leave less room for rules. Who asks for a file wants to see what
+	// the site serves, not what is decided by in an outage. With its spread, a failure holds for a minute at least; a
+	// site that goes on failing is asked less and less often, as by the gate, and the answer says when.
 	v.files = &cache.Cache{
 		KeepBody: true, MaxBytes: maxFiles, MaxTTL: time.Minute, MinRetry: 75 * time.Second, Outage: cache.Strict,
 	}
@@ -95,26 +86,19 @@ func (v *Service) fetched(_ context.Context, f client.FetchedInfo) {
 	}
 }
 
-// admit waits until there is memory for work that takes n bytes, no longer than Limits.Question. Without it, 32
-// bodies of 8 MiB took 5.6 GB, since what reads them takes many times their size. What is admitted must be
-// released before the client is waited for, or one that stalls would hold it. release may be called twice, and
-// is never nil.
+// admit waits until there is memory for work that takes n bytes, no longer than Limits.Question: what reads a body
+// takes many times its size. It must be released before the client is waited for, or one that stalls would hold it.
+// release may be called twice, and is never nil.
 func (v *Service) admit(ctx context.Context, n int64) (release func(), err error) {
 	waits, cancel := context.WithTimeout(ctx, v.Limits.Question)
 	defer cancel()
-	from := v.work
-	if n <= smallWork { // nothing large ever has this room
-		from = v.small
-	}
-	if release, err = from.Take(waits, n); err != nil { // the client has gone, or it took too long
+	if release, err = v.work.Take(waits, n); err != nil { // the client has gone, or it took too long
 		return func() {}, cmp.Or(ctx.Err(), error(web.Busy()))
 	}
 	return release, nil
 }
 
-// send answers with what a subcommand would have written. It is for small answers, which lie in memory while
-// the client takes them; answer is for the others. The deadline is that of the client from here on: until now it was
-// longest, see problems.
+// send answers with what lies in memory: it is for small answers. From here on the deadline is that of the client.
 func (v *Service) send(w http.ResponseWriter, contentType string, body []byte) error {
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(v.Limits.Answer))
 	w.Header().Set("Content-Type", contentType)
@@ -122,46 +106,40 @@ func (v *Service) send(w http.ResponseWriter, contentType string, body []byte) e
 	return nil
 }
 
-// answer has write write an answer of any size into a spool, gives up what release stands for, and only then
-// sends it: so a slow client holds room on disk and no memory. If write fails, nothing was sent, and the
-// error is told.
+// answer has write write an answer of any size, gives up what release stands for, and only then sends it: a slow client
+// holds the answer, and nothing of the work for it. If write fails, nothing was sent, and the error is told.
 func (v *Service) answer(
 	w http.ResponseWriter, status int, contentType string, release func(), write func(io.Writer) error,
 ) error {
 	defer release()
-	spool, err := web.NewSpool(v.spool)
-	if err != nil {
+	b := &web.Buffer{Room: v.held}
+	defer b.Release()
+	if err := write(b); err != nil {
 		return err
 	}
-	defer spool.Close()
-	if err := write(spool); err != nil {
-		return err
-	}
-	release() // all that follows is at the pace of the client
+	release()
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	if from, err := spool.Reader(0); err == nil {
-		io.Copy(&web.Paced{ResponseWriter: w, Patience: v.Limits.Answer}, from) // an error says that the client has gone
-	}
+	// In pieces, each of which has its time. An error says that the client has gone.
+	io.Copy(&web.Paced{ResponseWriter: w, Patience: v.Limits.Answer}, struct{ io.Reader }{bytes.NewReader(b.Bytes)})
 	return nil
 }
 
-// body reads a body of one of these media types into a spool, which has to be closed: a client may send slowly, and
-// what it has sent takes no memory meanwhile.
-func (v *Service) body(w http.ResponseWriter, r *http.Request, most int64, types ...string) (*web.Spool, error) {
+// body reads a body of one of these media types. It has to be released.
+func (v *Service) body(w http.ResponseWriter, r *http.Request, most int64, types ...string) (b *web.Buffer, err error) {
 	if err := accepts(r, types...); err != nil {
 		return nil, err
 	}
-	spool, err := web.NewSpool(v.spool)
-	if err == nil && r.ContentLength > most {
+	b = &web.Buffer{Room: v.held}
+	if r.ContentLength > most {
 		err = &http.MaxBytesError{Limit: most}
-	} else if err == nil {
-		_, err = io.Copy(spool, http.MaxBytesReader(w, r.Body, most))
+	} else {
+		_, err = io.Copy(b, http.MaxBytesReader(w, r.Body, most))
 	}
 	if err == nil {
-		return spool, nil
+		return b, nil
 	}
-	spool.Close()
+	b.Release()
 	switch _, large := errors.AsType[*http.MaxBytesError](err); {
 	case large:
 		return nil, web.NewProblem(http.StatusRequestEntityTooLarge, "size", "the body is larger than %d bytes", most)
@@ -171,25 +149,82 @@ func (v *Service) body(w http.ResponseWriter, r *http.Request, most int64, types
 	return nil, web.BadParameter("body", "the body could not be read: %v", err)
 }
 
-// text is body for what is read into memory, and waits for room: the work that follows takes cost bytes for
-// each. With an error there is nothing to release.
+// text is body with room for the work that follows, which takes cost bytes for each. release gives back both. With an
+// error there is nothing to release.
 func (v *Service) text(
 	w http.ResponseWriter, r *http.Request, most, cost int64, types ...string,
 ) (data []byte, release func(), err error) {
-	spool, err := v.body(w, r, most, types...)
+	b, err := v.body(w, r, most, types...)
 	if err != nil {
 		return nil, func() {}, err
 	}
-	defer spool.Close()
-	if release, err = v.admit(r.Context(), cost*spool.Size()); err != nil {
-		return nil, release, err
-	}
-	from, err := spool.Reader(0)
-	if err == nil {
-		data, err = io.ReadAll(from)
-	}
+	done, err := v.admit(r.Context(), cost*int64(len(b.Bytes)))
 	if err != nil {
-		release()
+		b.Release()
+		return nil, done, err
 	}
-	return data, release, err
+	return b.Bytes, func() { done(); b.Release() }, nil
+}
+
+// What strangers send is their choice in number, size and pace, so each of these has a bound. Who asks too much at a
+// time gets a 429 with a Retry-After, what is too large gets a 413, and who stalls loses the connection.
+
+// The bounds of the service. maxText is twice what crawlers read, since that a file is too long is a finding, too.
+// maxBody is for a question of /v1/match: a maxText of control characters, which JSON writes with six bytes each,
+// and its URLs. A form of the page has the same bound. maxRest is for clients that send all before they read: they
+// would see a broken connection, and not the 413.
+const (
+	maxText  = 1 << 20 // of a robots.txt
+	maxBody  = 6*maxText + 2<<20
+	maxRest  = 32 << 20 // of a body that is not read to its end
+	maxAgent = 1 << 10  // of a product token, which each answer repeats
+	maxFiles = 32 << 20 // of memory for files that were asked for, with what was read from them
+)
+
+// The memory that questions may take for each byte of what a stranger sends, as measured with the bodies that take
+// most: json.Decoder keeps a string three times, lint 40 bytes for one of a line. They are what admit is asked for. If
+// what reads a body takes more memory one day, its factor has to grow, or Limits.Work is no bound.
+const (
+	costOfJSON  = 5
+	costOfParse = 8  // of a robots.txt, for each dialect
+	costOfLint  = 32 // of a robots.txt
+)
+
+// The bounds of the page. What it shows is for people, who ask about a few URLs; a program has other paths. maxLink
+// fits into web.MaxHeader, so that a link which is kept can be asked again.
+const (
+	maxPageURLs = 50       // a longer list is for POST /v1/decide
+	maxPageText = 64 << 10 // bytes of all of them
+	maxLink     = 16 << 10 // bytes that a link may have
+	lintAtOnce  = 64 << 10 // bytes of a file; to judge a longer one takes longer than to decide
+	costOfPage  = 48       // memory for each byte of a file or form: five dialects and lint read it
+)
+
+// Limits are the bounds that tests cannot wait for: they set smaller ones. No field has a usual value for
+// zero.
+//
+// What is held while a client is waited for is refused at once with a 429 if there is no more: that may last minutes.
+// Memory for work is waited for, since work takes moments.
+type Limits struct {
+	Questions int   // under way; more get a 429
+	Streams   int   // of POST /v1/decide; each holds some MiB
+	Work      int64 // bytes of memory to read bodies and files in; more waits
+	Held      int64 // bytes of memory for bodies on their way here, and answers on theirs; more get a 429
+	Turns     int   // waited for, or not ended yet
+
+	Header   time.Duration // for a request without its body
+	Body     time.Duration // for a body that is no stream
+	Answer   time.Duration // for a piece of an answer to be taken
+	Question time.Duration // for an answer to be found
+	Stream   time.Duration // for the next lines of a stream, and for its next answers to be taken
+	Idle     time.Duration // for the next request
+}
+
+// UsualLimits suit a machine with some hundred MiB to spare. Question is longer than the usual --timeout, so that a
+// slow site is told as what it is, and not as a question that took too long. The other times are for clients: who
+// sends or takes nothing for so long has stalled.
+var UsualLimits = Limits{
+	Questions: 1024, Streams: 32, Turns: 4096, Work: 64 << 20, Held: 64 << 20,
+	Header: 10 * time.Second, Body: 30 * time.Second, Answer: 30 * time.Second,
+	Question: 2*time.Minute + 10*time.Second, Stream: 2 * time.Minute, Idle: 2 * time.Minute,
 }

@@ -67,14 +67,12 @@ type decider struct {
 	out    shell.Output
 }
 
-// streamed is a line of a stream on its way to an answer.
 type streamed struct {
 	answer.Listed
 	as     *answer.Asker
 	lookup *shell.Asked // of what is not known
 }
 
-// questions reads a batch of lines.
 func (s *decider) questions(ctx context.Context, lines []shell.Line) ([]streamed, error) {
 	all := make([]streamed, 0, len(lines))
 	for _, l := range lines {

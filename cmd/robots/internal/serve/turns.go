@@ -1,18 +1,20 @@
 package serve
 
-// POST /v1/turns and what ends a turn. The waiting is done by package client (Transport.Turn); here a turn
-// gets an ID and a lease, because the client that holds it may never come back. Who waits is bounded by
-// Limits.Turns, and takes no place of a question: a place is reserved before the wait, and goes with the turn
-// to its lease.
+// POST /v1/turns and what ends a turn. The waiting is done by package client (Transport.Turn); here a turn gets an ID
+// and a lease, because the client that holds it may never come back. Who waits is bounded by Limits.Turns, and takes no
+// place of a question: a place is reserved before the wait, and goes with the turn to its lease.
 
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
@@ -22,15 +24,13 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// turnQuestion is the body of POST /v1/turns.
 type turnQuestion struct {
 	URL   string `json:"url"`
 	Agent string `json:"agent"`
 	Wait  string `json:"wait"`
 }
 
-// turnAnswer is the answer. Every field is always there, and null if it does not apply;
-// openapi.json describes them.
+// turnAnswer is the answer. Every field is always there, and null if it does not apply; openapi.json describes them.
 type turnAnswer struct {
 	Allowed    bool            `json:"allowed"`
 	Turn       *string         `json:"turn"`
@@ -91,9 +91,8 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request, _ url.Values) err
 	return nil
 }
 
-// take decides, and waits for a turn. There is none if the URL is refused, or if the turn does not come in
-// time. The turn itself decides again, when it comes: if it refuses then what was allowed before, the answer
-// has to say so, with its reason, so all begins anew, three times at most.
+// take decides, and waits for a turn. There is none if the URL is refused, or if the turn does not come in time. The turn
+// itself decides again, when it comes: if it refuses then what was allowed before, all begins anew.
 func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) (*turnAnswer, *client.Turn, error) {
 	u, o, err := siteOf("url", q.URL)
 	if err != nil {
@@ -171,7 +170,6 @@ func (v *Service) await(ctx context.Context, u *url.URL, wait time.Duration) (*c
 	return v.gate.Turn(ctx, u)
 }
 
-// inSeconds is a time as JSON has it, for the field retry_after.
 func inSeconds(d time.Duration) *float64 { return new(d.Round(time.Millisecond).Seconds()) }
 
 // readTurn reads the body of POST /v1/turns, and how long it is willing to wait.
@@ -215,8 +213,7 @@ func (v *Service) endTurn(w http.ResponseWriter, r *http.Request, _ url.Values) 
 	return nil
 }
 
-// readJSON reads a small body that is one object. With "" among types, an empty body is allowed, and changes
-// nothing.
+// readJSON reads a small body that is one object. With "" among types, an empty body is allowed, and changes nothing.
 func (v *Service) readJSON(w http.ResponseWriter, r *http.Request, into any, types ...string) error {
 	body, release, err := v.text(w, r, maxJSON, costOfJSON+1, types...) // 1 for the text itself
 	if err != nil {
@@ -227,4 +224,57 @@ func (v *Service) readJSON(w http.ResponseWriter, r *http.Request, into any, typ
 		return nil
 	}
 	return readObject(bytes.NewReader(body), into)
+}
+
+// leases are the turns that clients hold for a time, each by an ID that cannot be guessed: who knows it may end the
+// turn. Each has a place in Bounded, taken before Add, until Take or End.
+type leases struct {
+	Time    time.Duration // until one lapses
+	Bounded web.Places
+
+	mu   sync.Mutex // guards held
+	held map[string]lease
+}
+
+type lease struct {
+	turn   *client.Turn
+	lapses *time.Timer
+}
+
+func (l *leases) Add(turn *client.Turn) (id string, until time.Time) {
+	id, until = rand.Text(), time.Now().Add(l.Time) // 130 bits
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held[id] = lease{turn, time.AfterFunc(l.Time, func() { l.End(id) })}
+	return id, until
+}
+
+// Take ends a lease and returns its turn, or nil if there is none. Of two who end the same, one gets it.
+func (l *leases) Take(id string) *client.Turn {
+	l.mu.Lock()
+	h, ok := l.held[id]
+	delete(l.held, id)
+	l.mu.Unlock()
+	if ok {
+		h.lapses.Stop()
+		l.Bounded.Free()
+	}
+	return h.turn
+}
+
+// End ends a lease as its time does, and the turn with it, without the lock.
+func (l *leases) End(id string) {
+	if turn := l.Take(id); turn != nil {
+		turn.End()
+	}
+}
+
+// Close ends all leases as their time does. What is added meanwhile is not among them.
+func (l *leases) Close() {
+	l.mu.Lock()
+	ids := slices.Collect(maps.Keys(l.held))
+	l.mu.Unlock()
+	for _, id := range ids {
+		l.End(id)
+	}
 }

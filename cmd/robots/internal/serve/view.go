@@ -1,13 +1,11 @@
 package serve
 
-// What page.html shows, made of what readings.go has found out. The template uses the exported fields and
-// methods here by name, and the compiler does not see that: serve_page_test.go does. What is exported is there
-// for the template.
+// What page.html shows, made of what readings.go has found out. The template uses the exported fields and methods here
+// by name, and the compiler does not see that: serve_page_test.go does. What is exported is there for the template.
 
 import (
 	"cmp"
 	"fmt"
-	"html/template"
 	"iter"
 	"net/url"
 	"slices"
@@ -15,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy/lint"
@@ -32,8 +29,7 @@ const (
 	maxHead      = 28   // bytes of a URL above its column
 )
 
-// pageView is what the template of the page shows. Text that others wrote is visible in it,
-// except in the form.
+// pageView is what the template of the page shows. Text that others wrote is visible in it, except in the form.
 type pageView struct {
 	Form    pageForm
 	Usual   string // the crawler, unless the form names one
@@ -42,7 +38,6 @@ type pageView struct {
 	Answer  *pageAnswer
 }
 
-// Crawlers are those to choose from.
 func (v *pageView) Crawlers() any {
 	return slices.DeleteFunc(slices.Clone(answer.Crawlers[:]), func(of offer) bool { return of.For == "" })
 }
@@ -57,10 +52,8 @@ func (v *pageView) Typed() string {
 	return ""
 }
 
-// Chosen reports whether the form names this crawler of the list.
 func (v *pageView) Chosen(token string) bool { return strings.EqualFold(token, v.Form.Agent) }
 
-// Readers are the dialects by name, and as people call them.
 func (v *pageView) Readers() (all [][2]string) {
 	for _, d := range answer.Dialects {
 		all = append(all, [2]string{answer.DialectName(d), readers[d]})
@@ -76,7 +69,6 @@ func (v *pageView) Example() string {
 			"User-agent: Googlebot\nDisallow: /*?q=\n\nUser-agent: GPTBot\nDisallow /\n"}).Link()
 }
 
-// pageAnswer is the answer to one form.
 type pageAnswer struct {
 	asker    answer.Asker   // as the form says
 	others   []answer.Asker // of the table
@@ -94,7 +86,6 @@ type pageAnswer struct {
 	Severity []string  // how many findings there are of each, the worst first
 	Mistakes []pageMistake
 	Remarks  []pageMistake
-	Fixable  bool
 	Unlinted bool // mistakes were not sought
 	Listings []answer.Listing
 	Unshown  string    // why not all was asked for that the page shows
@@ -107,7 +98,6 @@ type pageReading struct {
 	robots *answer.Answer // how it came; nil: it was pasted
 }
 
-// pageURL is a question about one URL, and its answer.
 type pageURL struct {
 	url    *url.URL // of a site
 	target string
@@ -141,7 +131,6 @@ func (u *pageURL) Against() string {
 	return other + " as read by " + strings.Join(names, ", ")
 }
 
-// Head is the URL above a column of the table.
 func (u *pageURL) Head() string {
 	if len(u.target) <= maxHead {
 		return answer.Visible(u.target)
@@ -149,7 +138,6 @@ func (u *pageURL) Head() string {
 	return answer.Visible(strings.ToValidUTF8(u.target[:maxHead], "")) + "…"
 }
 
-// pageVerdict is a verdict of one dialect.
 type pageVerdict struct {
 	answer.Verdict
 	Reader string
@@ -163,7 +151,6 @@ func (v *pageVerdict) Word() string {
 	return "Refused"
 }
 
-// pageExcerpt is a line that an answer rests on.
 type pageExcerpt struct {
 	answer.FileLine
 	Agent bool // it names the crawler
@@ -206,10 +193,8 @@ func (a *pageAnswer) Summary() string {
 	return text
 }
 
-// pageMistake is a finding of package lint.
 type pageMistake struct{ lint.Finding }
 
-// About is where its rule is explained.
 func (m *pageMistake) About() string { return lint.Rule{ID: m.ID, Name: m.Name}.URL() }
 
 // Readers are those whom it concerns, as people call them; empty: all.
@@ -291,16 +276,9 @@ func (f *pageFile) mark(line int) *pageMark {
 // pageChunk is some lines of a file, or that some are left out. A browser lays out one chunk at a time.
 type pageChunk struct {
 	First, Last int
-	Pieces      []pagePiece // none: they are left out
+	Lines       []*pageLine // none: they are left out
 }
 
-// pagePiece is a line of which something is said, or some of which nothing is.
-type pagePiece struct {
-	Plain template.HTML
-	Line  *pageLine
-}
-
-// pageLine is a line of which something is said, or which is too long to be shown whole.
 type pageLine struct {
 	Mark          *pageMark // nil: nothing is said
 	Number        int
@@ -332,17 +310,10 @@ func (a *pageAnswer) show(f *pageFile) {
 }
 
 // Chunks divides the lines. Of a longer file only the chunks remain in which something decides; those between
-// them that do not are one without Pieces. The template calls it while the answer is written.
+// them that do not are one without Lines. The template calls it while the answer is written.
 func (f *pageFile) Chunks() iter.Seq[pageChunk] {
 	return func(yield func(pageChunk) bool) {
 		var c pageChunk
-		var plain []byte
-		flush := func() {
-			if len(plain) > 0 {
-				c.Pieces = append(c.Pieces, pagePiece{Plain: template.HTML(plain)}) // escaped by package page
-				plain = plain[:0]
-			}
-		}
 		for l := range lint.Lines(f.reading.Dialect, f.reading.Result.Body) {
 			if l.Number > f.Lines {
 				break
@@ -350,16 +321,10 @@ func (f *pageFile) Chunks() iter.Seq[pageChunk] {
 			c.First, c.Last = cmp.Or(c.First, l.Number), l.Number
 			keep := f.keeps(l.Number)
 			if keep {
-				if line := f.line(l); line.Mark == nil && line.Cut == 0 {
-					plain = page.AppendLine(plain, line.Number, line.Bound, line.Text, line.Comment)
-				} else {
-					flush()
-					c.Pieces = append(c.Pieces, pagePiece{Line: line})
-				}
+				c.Lines = append(c.Lines, f.line(l))
 			}
 			// Chunks that are left out are joined, until one follows that is kept.
 			if l.Number == f.Lines || l.Number%chunkLines == 0 && (keep || f.keeps(l.Number+1)) {
-				flush()
 				if !yield(c) {
 					return
 				}
@@ -369,7 +334,6 @@ func (f *pageFile) Chunks() iter.Seq[pageChunk] {
 	}
 }
 
-// chunkOf numbers the chunk of a line.
 func chunkOf(line int) int { return (line - 1) / chunkLines }
 
 // keeps reports whether the chunk of a line is shown: it is near enough to the beginning, or something decides in it.
@@ -387,7 +351,6 @@ func (f *pageFile) line(l lint.Line) *pageLine {
 	return p
 }
 
-// pageCame is how a file came.
 type pageCame struct {
 	*answer.Fetched
 	Error    string

@@ -3,8 +3,13 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -25,7 +30,6 @@ type Problem struct {
 	RetryAfter time.Duration `json:"-"` // if zero, the field is not sent
 }
 
-// The types of problems end with one of these words.
 const types = "https://github.com/robotsgate/robotsgate/tree/main/cmd/robots#problem-"
 
 func (p *Problem) Error() string { return p.Detail }
@@ -44,7 +48,6 @@ func BadParameter(name, format string, args ...any) *Problem {
 	return p
 }
 
-// Write answers with p.
 func (p *Problem) Write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
@@ -62,14 +65,12 @@ func (p *Problem) SetRetryAfter(h http.Header) {
 	}
 }
 
-// Busy is the problem of a bound that is reached.
 func Busy() *Problem {
 	p := NewProblem(http.StatusTooManyRequests, "busy", "too many questions are under way")
 	p.RetryAfter = time.Second
 	return p
 }
 
-// Unavailable is the problem of the moment.
 func Unavailable(why string) *Problem {
 	p := NewProblem(http.StatusServiceUnavailable, "unavailable", "%s", why)
 	p.RetryAfter = time.Second
@@ -96,4 +97,58 @@ func ascii(text string) string {
 		return r
 	}, text)
 	return text[:min(len(text), 200)]
+}
+
+// IsLoopback reports whether only this machine reaches l.
+func IsLoopback(l net.Listener) bool { return l.Addr().(*net.TCPAddr).IP.IsLoopback() }
+
+// MaxHeader bounds the header of a request: a URL of 16 KiB with every byte escaped, and other fields.
+const MaxHeader = 64 << 10
+
+type Server interface {
+	Serve(net.Listener) error
+	Shutdown(context.Context) error
+	Close() error
+}
+
+// Until has server serve on l until ctx ends. Then it calls stop, and what is under way has the time of drain
+// to end; what has not ended by then is cut off. An error of Serve before that is one of the listener.
+func Until(ctx context.Context, log *slog.Logger, server Server, l net.Listener, drain time.Duration, stop func()) error {
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	log.Info("draining", "at most", drain)
+	stop()
+	ends, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	if err := server.Shutdown(ends); err != nil {
+		log.Warn("cut off what was under way", "error", err)
+		server.Close()
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Health has mux answer /healthz, and /readyz until what ends with ctx, or ping fails. what is a word for the
+// program. ping has a second: a probe that hangs tells less than one that fails.
+func Health(ctx context.Context, mux *http.ServeMux, what string, ping func(context.Context) error) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		within, cancel := context.WithTimeout(r.Context(), time.Second)
+		defer cancel()
+		switch {
+		case ctx.Err() != nil:
+			Unavailable("the " + what + " is ending").Write(w)
+		case ping(within) != nil:
+			Unavailable("the store of turns is away").Write(w)
+		default:
+			io.WriteString(w, "ok\n")
+		}
+	})
 }

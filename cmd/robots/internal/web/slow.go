@@ -1,0 +1,196 @@
+package web
+
+// Clients at their own pace: what they send and take has a deadline for each piece.
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Paced writes to a client that may take so long for each piece. Without a deadline of each, an answer that
+// is long and a client that is slow could not be told from one that stalls.
+type Paced struct {
+	http.ResponseWriter
+	Patience time.Duration
+}
+
+func (p *Paced) Write(b []byte) (int, error) {
+	http.NewResponseController(p.ResponseWriter).SetWriteDeadline(time.Now().Add(p.Patience))
+	return p.ResponseWriter.Write(b)
+}
+
+func (p *Paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// CloseIfUnread has the connection close after the answer, unless the body has been read to its end by then. net/http
+// would read what is left of it first, and a client that waits for the answer may send no more. Left on a connection
+// that goes on, it would pass for the next request (RFC 9112 §9.3).
+func CloseIfUnread(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+		r.Body = &unread{r.Body, w.Header()}
+	}
+}
+
+type unread struct {
+	io.ReadCloser
+	answer http.Header
+}
+
+func (u *unread) Read(p []byte) (int, error) {
+	n, err := u.ReadCloser.Read(p)
+	if err == io.EOF {
+		u.answer.Del("Connection")
+	}
+	return n, err
+}
+
+// Duplex is a request whose body is read while the answer is written. Neither may stall for longer than
+// Patience: a client that does loses its connection. One goroutine may read while another writes.
+type Duplex struct {
+	Request  *http.Request
+	Writer   http.ResponseWriter
+	Patience time.Duration
+	Ends     context.Context // the body ends with it, as a failure
+
+	control *http.ResponseController
+}
+
+// Start must be called before Read and Write. The function that it returns ends what it began.
+func (d *Duplex) Start() (stop func() bool) {
+	d.control = http.NewResponseController(d.Writer)
+	d.control.EnableFullDuplex() // HTTP/2 has no need of it, and says so
+	if u, ok := d.Request.Body.(*unread); ok {
+		u.answer.Del("Connection")
+		d.Request.Body = u.ReadCloser
+	}
+	return context.AfterFunc(d.Ends, func() { d.control.SetReadDeadline(time.Now()) })
+}
+
+// Read sets the deadline before it looks at Ends, so that it cannot put off the one that Start sets when Ends ends.
+func (d *Duplex) Read(p []byte) (int, error) {
+	d.control.SetReadDeadline(time.Now().Add(d.Patience))
+	if err := d.Ends.Err(); err != nil {
+		return 0, err
+	}
+	n, err := d.Request.Body.Read(p)
+	if err == io.EOF { // net/http goes on reading, to see a client that hangs up
+		d.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// Write writes to the answer, and sends it: the client may wait for it before it sends more.
+func (d *Duplex) Write(p []byte) (int, error) {
+	d.control.SetWriteDeadline(time.Now().Add(d.Patience))
+	n, err := d.Writer.Write(p)
+	if err != nil {
+		return n, err
+	}
+	return n, d.control.Flush()
+}
+
+// Places bound how many there are of something at a time: their capacity is the most, and their length what is taken.
+type Places chan struct{}
+
+// Take takes a place, which Free gives back. It does not wait: it reports whether there was one.
+func (p Places) Take() bool {
+	select {
+	case p <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p Places) Free() { <-p }
+
+// Memory admits by bytes, since their number is a stranger's choice. What is taken has to be given back by release,
+// which may be called more than once.
+type Memory struct {
+	most int64
+	left *semaphore.Weighted
+	held atomic.Int64
+	idle *time.Timer // gives large pieces back to the system: without work, nothing else collects for two minutes
+}
+
+const large = 8 << 20
+
+// NewMemory returns a Memory of so many bytes.
+func NewMemory(most int64) *Memory {
+	m := &Memory{most: most, left: semaphore.NewWeighted(most), idle: time.AfterFunc(time.Hour, debug.FreeOSMemory)}
+	m.idle.Stop()
+	return m
+}
+
+// Take waits, in the order of the calls, until n bytes are left, or all of them if n is more, or for ctx. Who holds them
+// must not wait for a client.
+func (m *Memory) Take(ctx context.Context, n int64) (release func(), err error) {
+	n = min(n, m.most)
+	if err := m.left.Acquire(ctx, n); err != nil {
+		return nil, err
+	}
+	return m.took(n), nil
+}
+
+// TryTake takes n bytes and does not wait: it returns nil if too little is left. They may be held for as long as a
+// client takes.
+func (m *Memory) TryTake(n int64) (release func()) {
+	if !m.left.TryAcquire(n) {
+		return nil
+	}
+	return m.took(n)
+}
+
+func (m *Memory) took(n int64) (release func()) {
+	m.held.Add(n)
+	return sync.OnceFunc(func() {
+		m.held.Add(-n)
+		m.left.Release(n)
+		if n >= large {
+			m.idle.Reset(time.Second)
+		}
+	})
+}
+
+func (m *Memory) Held() int64 { return m.held.Load() }
+
+// Buffer holds what a client sends or takes, in memory of Room. It has to be released.
+type Buffer struct {
+	Room  *Memory
+	Bytes []byte
+
+	taken []func() // a piece each
+}
+
+const piece = 32 << 10
+
+var ErrFull = errors.New("too much is being sent or taken")
+
+// Write appends p, or returns ErrFull. What grows may need its length twice.
+func (b *Buffer) Write(p []byte) (int, error) {
+	for len(b.taken)*piece < 2*(len(b.Bytes)+len(p)) {
+		release := b.Room.TryTake(piece)
+		if release == nil {
+			return 0, ErrFull
+		}
+		b.taken = append(b.taken, release)
+	}
+	b.Bytes = append(b.Bytes, p...)
+	return len(p), nil
+}
+
+// Release forgets all of it. It may be called twice.
+func (b *Buffer) Release() {
+	for _, release := range b.taken {
+		release()
+	}
+	b.taken, b.Bytes = nil, nil
+}
