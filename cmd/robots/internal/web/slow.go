@@ -118,10 +118,8 @@ type Memory struct {
 	most int64
 	left *semaphore.Weighted
 	held atomic.Int64
-	idle *time.Timer // gives large pieces back to the system: without work, nothing else collects for two minutes
+	idle *time.Timer // gives memory back to the system: without work, nothing else collects for two minutes
 }
-
-const large = 8 << 20
 
 // NewMemory returns a Memory of so many bytes.
 func NewMemory(most int64) *Memory {
@@ -152,9 +150,8 @@ func (m *Memory) TryTake(n int64) (release func()) {
 func (m *Memory) took(n int64) (release func()) {
 	m.held.Add(n)
 	return sync.OnceFunc(func() {
-		m.held.Add(-n)
 		m.left.Release(n)
-		if n >= large {
+		if m.held.Add(-n) == 0 {
 			m.idle.Reset(time.Second)
 		}
 	})
