@@ -234,11 +234,11 @@ func TestHostileFilesKeepLittleMemory(t *testing.T) {
 // in good faith is refused whole: what it says can neither be kept nor left out.
 func TestFileThatGrowsTooLargeForbidsEverything(t *testing.T) {
 	for _, head := range []string{"user-agent: *\n", "user-agent:\n", "sitemap: https://a/b\nuser-agent:\n"} { // some of nobody
-		if d := policy.Parse([]byte(head + "allow: /" + strings.Repeat("\xff", 400<<10))).Decide("a", "/"); d.Reason != policy.ReasonUnreachable {
+		if d := policy.Parse([]byte(head+"allow: /"+strings.Repeat("\xff", 400<<10))).Decide("a", "/"); d.Reason != policy.ReasonUnreachable {
 			t.Errorf("%q: got %v, want it unreachable", head, d)
 		}
 	}
-	if d := policy.Parse([]byte("user-agent: *\n" + strings.Repeat("disallow: /été\n", 20_000))).Decide("a", "/y"); !d.Allowed {
+	if d := policy.Parse([]byte("user-agent: *\n"+strings.Repeat("disallow: /été\n", 20_000))).Decide("a", "/y"); !d.Allowed {
 		t.Errorf("a file of 340 kB of honest rules: got %v", d)
 	}
 }
