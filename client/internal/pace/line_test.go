@@ -220,6 +220,14 @@ func TestTheDistanceRunsFromTheStart(t *testing.T) {
 		w.send(request{name: "held", ask: Ask{Held: p}, after: 5 * s, header: 9 * s})
 		w.send(request{name: "a", after: 5*s + 1})
 	}, "5 held", "6 a")
+	k = keeper()
+	k.MaxUnderway = 2
+	inWorld(t, k, func(w *world) {
+		p, _ := k.Take(w.Context(), Ask{Origin: site})
+		time.Sleep(s / 2) // to be signed
+		p.Start()
+		w.send(request{name: "a"})
+	}, "1.5 a")
 }
 
 // The first in line decides once more: when its time has come, and not before; robots.txt may go before it meanwhile.
