@@ -11,10 +11,11 @@ import (
 
 // fleet is what a Keeper knows of Turns.
 type fleet struct {
-	pause  time.Duration // after a failure, until the next question of a line whose latest has failed
-	next   time.Time     // when that is: of one such line, whose answer the others wait for
-	worked time.Time     // when such a line last had an answer: those that failed before ask again
-	told   chan struct{} // closed when all pauses so far are told; nil: there were none
+	roundTrip time.Duration // of the latest question
+	pause     time.Duration // after a failure, until the next question of a line whose latest has failed
+	next      time.Time     // when that is: of one such line, whose answer the others wait for
+	worked    time.Time     // when such a line last had an answer: those that failed before ask again
+	told      chan struct{} // closed when all pauses so far are told; nil: there were none
 }
 
 // reservation is a start that Turns gave to a line: to whoever stands first there when it comes.
@@ -46,14 +47,14 @@ func (r reservation) holds(now time.Time) bool { return !r.at.IsZero() && !now.A
 // needsTurns reports whether Turns has to be asked before a start: for a reservation or, if that was made some time ago,
 // whether a pause has come.
 func (l *line) needsTurns(now time.Time) bool {
-	known := pauseKnown + 2*l.roundTrip
+	known := pauseKnown + 2*l.k.fleet.roundTrip
 	return l.k.Turns != nil && (!l.reserved.holds(now) || now.Sub(l.reserved.asked) > known)
 }
 
 // asksAt is when to look at Turns before a start at a time: so long before that the answer comes by then.
 func (l *line) asksAt(at, now time.Time) time.Time {
 	if l.reserved.holds(now) && l.needsTurns(at) {
-		return at.Add(-l.roundTrip)
+		return at.Add(-l.k.fleet.roundTrip)
 	}
 	return at
 }
@@ -113,7 +114,7 @@ func (l *line) reserve(ctx context.Context, w *waiter, now time.Time) {
 
 // slack is how late a start may be. A Try comes back by a timer of its caller's, who also sends on a place that is kept.
 func (l *line) slack(w *waiter) time.Duration {
-	d := turnsSlack + 2*l.roundTrip
+	d := turnsSlack + 2*l.k.fleet.roundTrip
 	if w.try || w.Kept {
 		d = max(d, tryGrace)
 	}
@@ -153,7 +154,7 @@ func (l *line) question(ctx context.Context, now time.Time, ask func(context.Con
 	k.mu.Lock()
 	switch again := l.failing(); {
 	case err == nil || errors.Is(err, turns.ErrForgotten):
-		l.roundTrip, l.fault = answered.Sub(now), nil
+		f.roundTrip, l.fault = answered.Sub(now), nil
 		if again {
 			f.pause, f.worked = 0, answered
 		}

@@ -31,11 +31,10 @@ type line struct {
 	waiting list.List // of *waiter: robots.txt, then a place that is held, then the others, each as they came
 	tried   *waiter   // the place in line that a Try has left, or nil
 
-	asking    bool          // somebody asks Turns
-	roundTrip time.Duration // of the latest question
-	fault     error         // why the latest question failed; nil: it did not
-	faulty    time.Time     // when
-	reserved  reservation
+	asking   bool      // somebody asks Turns
+	fault    error     // why the latest question failed; nil: it did not
+	faulty   time.Time // when
+	reserved reservation
 }
 
 // waiter is who waits in a line.
