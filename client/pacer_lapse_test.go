@@ -75,7 +75,14 @@ func TestWhatWasReadMeanwhileCounts(t *testing.T) {
 			time.Sleep(185 * time.Second)
 			rt.Decide(t.Context(), parse("http://a.example/other"))
 		}},
-		{"before a pause of a day", closesAt(100*time.Second, 60), &client.Pacer{Delay: 30 * time.Second, MaxUnderway: 2}, func(t *testing.T, rt *client.Transport) {
+		{"before a pause of a day", func(at time.Duration) *http.Response {
+			if at < 100*time.Second {
+				res := answer(404, "", "")
+				res.Header.Set("Cache-Control", "max-age=60")
+				return res
+			}
+			return closesAt(0, 60)(at)
+		}, &client.Pacer{Delay: 30 * time.Second, MaxUnderway: 2}, func(t *testing.T, rt *client.Transport) {
 			visit(t, rt, t.Context(), "/suffers")
 		}},
 	} {

@@ -56,7 +56,7 @@ func (h *hops) gaps(t *testing.T, host string, delay time.Duration) int {
 }
 
 // Where a redirect of robots.txt leads to keeps its pace: five hundred shops that redirect to one site are one visitor
-// to it. What has no turn there is no failure of anybody, and those who ask are answered in the end.
+// to it. A robots.txt that gets no turn there is not a failure of the shop, and every caller gets an answer in the end.
 func TestPacerRedirectsOfRobotsKeepThePaceOfTheirSite(t *testing.T) {
 	tier.Gate(t)
 	synctest.Test(t, func(t *testing.T) {

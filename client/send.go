@@ -127,7 +127,7 @@ func sendOn(place *pace.Place, req *http.Request, send func(*http.Request) (*htt
 	res, err := send(req)
 	ctx := req.Context()
 	if err != nil {
-		if !gaveUp(req) && !unasked(err) {
+		if !gaveUp(ctx) && !unasked(err) {
 			place.Answered(0, 0)
 		}
 		place.End()
@@ -143,17 +143,10 @@ func sendOn(place *pace.Place, req *http.Request, send func(*http.Request) (*htt
 	return res, nil
 }
 
-// gaveUp reports whether the caller has given up. http.Client closes Cancel at its Timeout, perhaps before the context
-// says so.
-func gaveUp(req *http.Request) bool {
-	ctx := req.Context()
+// gaveUp reports whether the caller has given up. At its Timeout, http.Client may end a request before the context says so.
+func gaveUp(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
-	select {
-	case <-req.Cancel: //lint:ignore SA1019 http.Client uses it
-		return true
-	default:
-		return ctx.Err() != nil || ok && !time.Now().Before(deadline)
-	}
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // unasked reports whether err is of a request that the site saw nothing of.

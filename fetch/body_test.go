@@ -170,6 +170,8 @@ func TestRFC9112_ChunksInHTTP10AreFaulty(t *testing.T) {
 		{"a length besides", head("HTTP/1.0 200 OK", field, "Content-Length: 43") + "21\r\n" + file + "\r\n0\r\n\r\n", "disallow"},
 		{"cut", head("HTTP/1.0 200 OK", field) + "21\r\n" + file[:10], "disallow"},
 		{"a chunk above the limit", head("HTTP/1.0 200 OK", field) + big, "disallow"},
+		{"line feeds alone", head("HTTP/1.0 200 OK", field) + "17\nUser-agent: *\nDisallow:\n3\n /\n\n0\n\n", "disallow"},
+		{"behind an empty line", head("HTTP/1.0 200 OK", field) + "\r\n17\r\nUser-agent: *\nDisallow:\r\n3\r\n /\n\r\n0\r\n\r\n", "disallow"},
 		{"the field alone", head("HTTP/1.0 200 OK", field) + file, "rules"},
 		{"no chunks", head("HTTP/1.0 200 OK") + file, "rules"},
 		{"an empty line first", head("HTTP/1.0 200 OK") + "\r\n" + file, "rules"},

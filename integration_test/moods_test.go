@@ -104,7 +104,7 @@ func (s *moody) decided(received time.Time) {
 }
 
 // witness judges a request that is handed on: a version that the Cache held while the decision was young enough has to
-// allow it. Which of those it was, nobody can tell from here.
+// allow it. The test cannot tell which of the two it was.
 func (s *moody) witness(target string) {
 	s.seen.Add(1)
 	section, _ := strconv.Atoi(target[1:2])

@@ -233,7 +233,7 @@ func TestHostileFilesKeepLittleMemory(t *testing.T) {
 // The rules of a file may grow to three times its size. One that no server sends
 // in good faith is refused whole: what it says can neither be kept nor left out.
 func TestFileThatGrowsTooLargeForbidsEverything(t *testing.T) {
-	for _, head := range []string{"user-agent: *\n", "user-agent:\n", "sitemap: https://a/b\nuser-agent:\n"} { // some of nobody
+	for _, head := range []string{"user-agent: *\n", "user-agent:\n", "sitemap: https://a/b\nuser-agent:\n"} { // in two of them the rules apply to no crawler
 		if d := policy.Parse([]byte(head+"allow: /"+strings.Repeat("\xff", 400<<10))).Decide("a", "/"); d.Reason != policy.ReasonUnreachable {
 			t.Errorf("%q: got %v, want it unreachable", head, d)
 		}

@@ -1,7 +1,7 @@
 package main
 
-// robots diff: what another robots.txt changes, for whoever edits one, and for CI. A change is another verdict; where the
-// same verdict comes from another line, nothing changes.
+// robots diff: what changes when one robots.txt replaces another. It serves editors and CI. Only a different verdict
+// counts: the same verdict from a different line is not a change.
 
 import (
 	"bytes"

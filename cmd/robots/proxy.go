@@ -108,8 +108,8 @@ var (
 	denials     = map[string]int{"403": 403, "451": 451, "410": 410, "close": -1}
 )
 
-// run is a proxy until ctx ends. Standard output has the addresses when the sockets and the gate are there: whoever starts a
-// proxy may send as soon as it has read them.
+// run serves until ctx ends. It prints the addresses to standard output once the sockets and the gate are ready, so a
+// program that started the proxy may send requests as soon as it has read them.
 func (p *proxying) run(ctx context.Context) error {
 	log, err := p.logger()
 	if err != nil {

@@ -206,6 +206,7 @@ var ftpOutcomes = []struct {
 	{"full", ftpSite{says: map[string]string{"": "421 too many users\r\n" + hangUp}}, "disallow", 0, "to the connection: 421"},
 	{"530 to PASS", ftpSite{says: map[string]string{"PASS": "530 no\r\n"}}, "disallow", 0, "to PASS: 530"},
 	{"530 to RETR", ftpSite{says: map[string]string{"RETR": "530 log in\r\n"}}, "disallow", 0, "to RETR: 530"},
+	{"503 to RETR", ftpSite{says: map[string]string{"RETR": "503 bad sequence\r\n"}}, "disallow", 0, "to RETR: 503"},
 
 	// It goes away, at each step.
 	{"421 to PASV", ftpSite{says: map[string]string{"EPSV": "500 no\r\n", "PASV": "421 bye\r\n" + hangUp}}, "disallow", 0, "to PASV: 421"},

@@ -228,6 +228,12 @@ func TestTheDistanceRunsFromTheStart(t *testing.T) {
 		p.Start()
 		w.send(request{name: "a"})
 	}, "1.5 a")
+	inWorld(t, keeper(), func(w *world) { // what is not handed on has no header to wait for
+		if _, err := w.k.Try(w.Context(), Ask{Origin: site}); err != nil {
+			t.Error(err)
+		}
+		w.send(request{name: "robots", ask: Ask{Robots: true}})
+	}, "1 robots")
 }
 
 // The first in line decides once more: when its time has come, and not before; robots.txt may go before it meanwhile.

@@ -235,8 +235,8 @@ func via(major, minor int) string {
 	return fmt.Sprintf("%d %s", major, name)
 }
 
-// offer leaves an Upgrade to WebSocket, and no other: behind one to HTTP/2 or TLS come requests that nobody would
-// decide on. HTTP/1.0 has neither Upgrade nor Expect (RFC 9110 §7.8, §10.1.1).
+// offer removes every Upgrade but the one to WebSocket. After an upgrade to HTTP/2 or TLS, requests would pass without
+// a decision. HTTP/1.0 has neither Upgrade nor Expect (RFC 9110 §7.8, §10.1.1).
 func offer(r *http.Request) {
 	old := !r.ProtoAtLeast(1, 1)
 	if to := strings.Join(r.Header["Upgrade"], ","); old || !strings.EqualFold(to, "websocket") {
