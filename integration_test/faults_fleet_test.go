@@ -115,7 +115,7 @@ type judged struct {
 }
 
 func (s *sites) judge() (j judged) {
-	slack := 5*time.Millisecond + s.late()
+	slack := 20*time.Millisecond + s.late() // a process may be held between its turn and the write, too
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j = judged{early: map[string][]string{}, origins: len(s.log)}
@@ -466,7 +466,8 @@ var fleetFaults = []struct {
 	{name: "Redis 50 ms away", short: true, set: far(50 * time.Millisecond)},
 	{name: "Redis 300 ms away", set: far(300 * time.Millisecond)},
 	{name: "clocks 2 s apart to each side", set: clocks(0, 2*time.Second, -2*time.Second, 0)},
-	{name: "clocks an hour apart to each side", most: 3, set: clocks(0, time.Hour, -time.Hour, 0)},
+	// A process that takes the file for too old reads it before it knows the delay: early.
+	{name: "clocks an hour apart to each side", most: 3, early: 1, set: clocks(0, time.Hour, -time.Hour, 0)},
 	{name: "a cluster of three", short: true, set: func(r *trial) { r.url = startCluster(r.T).url }},
 	{name: "Sentinel failover", short: true, early: 2, set: func(r *trial) {
 		s := startSentinel(r.T)
