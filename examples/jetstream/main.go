@@ -4,27 +4,24 @@
 //	go run . -user-agent "ExampleBot/1.0 (+https://example.com/bot)" -seeds urls.txt
 //
 // The queue is a NATS server in this process. It and the robots.txt files that were read are kept in a folder, so a crawl
-// that was interrupted goes on without -seeds. A second machine joins in two steps: begin the first with -listen :4222,
+// that was interrupted goes on without -seeds. A second machine joins in two steps: begin the first with -host 0.0.0.0,
 // and the second with -nats nats://FIRST:4222. With -nats both may use a cluster of your own, too.
 //
 // It prints what became of each URL, and counts that in expvar (-metrics). What was given up is kept in the stream DEAD.
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"expvar"
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -36,8 +33,8 @@ import (
 
 // settings are the flags.
 type settings struct {
-	userAgent, seeds, nats, listen, dir, metrics, connectTo string
-	replicas                                                int
+	userAgent, seeds, nats, host, dir, metrics, connectTo string
+	port, replicas                                        int
 }
 
 func main() {
@@ -45,7 +42,8 @@ func main() {
 	flag.StringVar(&s.userAgent, "user-agent", "", "the User-Agent, with the product token and a way to reach you")
 	flag.StringVar(&s.seeds, "seeds", "", "a file of URLs to begin with")
 	flag.StringVar(&s.nats, "nats", "", "URLs of a NATS server or cluster with JetStream; empty: one of its own")
-	flag.StringVar(&s.listen, "listen", "127.0.0.1:4222", "where its own server listens")
+	flag.StringVar(&s.host, "host", "127.0.0.1", "where its own server listens")
+	flag.IntVar(&s.port, "port", 4222, "the port of its own server")
 	flag.StringVar(&s.dir, "dir", "crawl", "the folder to keep")
 	flag.StringVar(&s.metrics, "metrics", "", "serve /debug/vars at this address")
 	flag.StringVar(&s.connectTo, "connect-to", "", "connect to this address in place of any site, for a trial")
@@ -97,16 +95,8 @@ func run(ctx context.Context, out io.Writer, s settings) error {
 
 // serve starts a NATS server in this process.
 func serve(s settings) (*server.Server, error) {
-	host, text, err := net.SplitHostPort(s.listen)
-	if err != nil {
-		return nil, err
-	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		return nil, err
-	}
 	own, err := server.NewServer(&server.Options{
-		Host: host, Port: port, JetStream: true, StoreDir: filepath.Join(s.dir, "nats"), NoLog: true, NoSigs: true,
+		Host: s.host, Port: s.port, JetStream: true, StoreDir: filepath.Join(s.dir, "nats"), NoLog: true, NoSigs: true,
 	})
 	if err != nil {
 		return nil, err
@@ -114,7 +104,7 @@ func serve(s settings) (*server.Server, error) {
 	own.Start()
 	if !own.ReadyForConnections(10 * time.Second) {
 		own.Shutdown()
-		return nil, fmt.Errorf("NATS does not start at %s: is that address taken?", s.listen)
+		return nil, fmt.Errorf("NATS does not start at %s:%d: is that address taken?", s.host, s.port)
 	}
 	return own, nil
 }
@@ -138,22 +128,20 @@ func begin(ctx context.Context, js jetstream.JetStream, s settings) error {
 	if err != nil || s.seeds == "" {
 		return err
 	}
-	file, err := os.Open(s.seeds)
+	text, err := os.ReadFile(s.seeds)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		u, err := url.Parse(strings.TrimSpace(lines.Text()))
+	for _, line := range strings.Fields(string(text)) {
+		u, err := url.Parse(line)
 		if err != nil || u.Host == "" {
-			return fmt.Errorf("%s: %q is no URL of a site", s.seeds, lines.Text())
+			return fmt.Errorf("%s: %q is no URL of a site", s.seeds, line)
 		}
 		if err := put(ctx, js, u); err != nil {
 			return err
 		}
 	}
-	return lines.Err()
+	return nil
 }
 
 // counts are of URLs, by what became of them.

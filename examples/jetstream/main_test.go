@@ -65,7 +65,7 @@ func TestTheCrawlVisitsEachPageOnce(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "seeds"), []byte(seeds.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	own, err := serve(settings{listen: "127.0.0.1:0", dir: dir})
+	own, err := serve(settings{host: "127.0.0.1", port: -1, dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/net/html"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/dirstore"
@@ -44,11 +46,10 @@ type worker struct {
 	http   *http.Client
 	gate   *client.Transport
 	robots *cache.Cache
-	slots  chan struct{}
-	all    sync.WaitGroup
+	log    *log.Logger
+	visits errgroup.Group
 
 	mu   sync.Mutex
-	out  io.Writer
 	next map[string]time.Time // by host: when the URL that was put back last comes again
 }
 
@@ -66,15 +67,17 @@ func newWorker(js jetstream.JetStream, out io.Writer, s settings) (*worker, erro
 	robots := &cache.Cache{Store: store}
 	gate := &client.Transport{Base: base, UserAgent: s.userAgent, Cache: robots, Pacer: new(client.Pacer)}
 	hops := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a hop is a URL of its own
-	return &worker{
+	w := &worker{
 		js: js, http: &http.Client{Transport: gate, Timeout: pageTime, CheckRedirect: hops}, gate: gate, robots: robots,
-		slots: make(chan struct{}, callers), out: out, next: map[string]time.Time{},
-	}, nil
+		log: log.New(out, "", 0), next: map[string]time.Time{},
+	}
+	w.visits.SetLimit(callers)
+	return w, nil
 }
 
 // end leaves nothing behind.
 func (w *worker) end() error {
-	w.all.Wait()
+	w.visits.Wait()
 	return errors.Join(w.gate.Close(), w.robots.Close())
 }
 
@@ -125,19 +128,16 @@ func put(ctx context.Context, js jetstream.JetStream, u *url.URL) error {
 	return err
 }
 
-// take visits a URL behind the caller, as soon as a slot is free. No visit waits for a turn.
+// take visits a URL behind the caller, as soon as less than 64 are under way. No visit waits for a turn.
 func (w *worker) take(ctx context.Context, m jetstream.Msg) {
-	w.slots <- struct{}{}
-	w.all.Go(func() {
-		defer func() { <-w.slots }()
+	w.visits.Go(func() error {
 		what, err := w.visit(ctx, m)
 		if err != nil {
 			what += ": " + err.Error()
 		}
 		counts.Add(what, 1)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		fmt.Fprintln(w.out, what, string(m.Data()))
+		w.log.Println(what, string(m.Data()))
+		return nil
 	})
 }
 
@@ -145,7 +145,7 @@ func (w *worker) take(ctx context.Context, m jetstream.Msg) {
 func (w *worker) visit(ctx context.Context, m jetstream.Msg) (what string, err error) {
 	u, err := url.Parse(string(m.Data()))
 	if err != nil {
-		return "dead", w.bury(ctx, m, err)
+		return "refused", m.TermWithReason(err.Error())
 	}
 	turn, err := w.turn(ctx, u)
 	late, isLate := errors.AsType[*client.LateError](err)
@@ -184,20 +184,15 @@ func (w *worker) turn(ctx context.Context, u *url.URL) (*client.Turn, error) {
 	return turn, err
 }
 
-// again puts a URL back that has failed, or gives it up.
+// again puts a URL back that has failed, or gives it up: the stream DEAD keeps it, with the reason.
 func (w *worker) again(ctx context.Context, m jetstream.Msg, why error, after time.Duration) (string, error) {
-	if d, err := m.Metadata(); err != nil || d.NumDelivered > maxTries {
-		return "dead", w.bury(ctx, m, why)
+	if d, err := m.Metadata(); err == nil && d.NumDelivered <= maxTries {
+		return "failed", m.NakWithDelay(max(after, time.Second))
 	}
-	return "failed", m.NakWithDelay(max(after, time.Second))
-}
-
-// bury keeps a URL that was given up, with the reason.
-func (w *worker) bury(ctx context.Context, m jetstream.Msg, why error) error {
 	if _, err := w.js.Publish(ctx, dead, fmt.Append(nil, string(m.Data()), " ", why)); err != nil {
-		return err // it comes again
+		return "left", err // it comes again
 	}
-	return m.TermWithReason(why.Error())
+	return "dead", m.TermWithReason(why.Error())
 }
 
 // later is how long to put u back. URLs of one site come again one after the other, a delay apart.
