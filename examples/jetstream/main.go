@@ -4,8 +4,9 @@
 //	go run . -user-agent "ExampleBot/1.0 (+https://example.com/bot)" -seeds urls.txt
 //
 // The queue is a NATS server in this process. It and the robots.txt files that were read are kept in a folder, so a crawl
-// that was interrupted goes on without -seeds. A second machine joins in two steps: begin the first with -host 0.0.0.0,
-// and the second with -nats nats://FIRST:4222. With -nats both may use a cluster of your own, too.
+// that was interrupted goes on without -seeds. Two machines share a crawl in two steps: begin the first with
+// -workers 2 -host 0.0.0.0, and the second with -workers 2 -worker 2 -nats nats://FIRST:4222. Each has half of the sites;
+// one that ends must be started again. With -nats both may use a cluster of your own, too.
 //
 // It prints what became of each URL, and counts that in expvar (-metrics). What was given up is kept in the stream DEAD.
 package main
@@ -34,7 +35,7 @@ import (
 // settings are the flags.
 type settings struct {
 	userAgent, seeds, nats, host, dir, metrics, connectTo string
-	port, replicas                                        int
+	port, replicas, worker, workers                       int
 }
 
 func main() {
@@ -44,6 +45,8 @@ func main() {
 	flag.StringVar(&s.nats, "nats", "", "URLs of a NATS server or cluster with JetStream; empty: one of its own")
 	flag.StringVar(&s.host, "host", "127.0.0.1", "where its own server listens")
 	flag.IntVar(&s.port, "port", 4222, "the port of its own server")
+	flag.IntVar(&s.worker, "worker", 1, "which worker this is, from 1 on")
+	flag.IntVar(&s.workers, "workers", 1, "how many there are, each with a part of the sites")
 	flag.StringVar(&s.dir, "dir", "crawl", "the folder to keep")
 	flag.StringVar(&s.metrics, "metrics", "", "serve /debug/vars at this address")
 	flag.StringVar(&s.connectTo, "connect-to", "", "connect to this address in place of any site, for a trial")

@@ -51,7 +51,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Three workers, the first with the queue, visit each page once, none that is forbidden, and none too early.
+// Two workers visit each page once, none that is forbidden, and none too early.
 func TestTheCrawlVisitsEachPageOnce(t *testing.T) {
 	tier.Nightly(t)
 	w := &web{last: map[string]time.Time{}, seen: map[string]int{}}
@@ -74,10 +74,10 @@ func TestTheCrawlVisitsEachPageOnce(t *testing.T) {
 	var out, others strings.Builder
 	s := settings{
 		userAgent: "ExampleBot/1.0", nats: own.ClientURL(), dir: filepath.Join(dir, "a"), replicas: 1,
-		connectTo: server.Listener.Addr().String(), seeds: filepath.Join(dir, "seeds"),
+		connectTo: server.Listener.Addr().String(), seeds: filepath.Join(dir, "seeds"), worker: 1, workers: 2,
 	}
 	more := s
-	more.seeds, more.dir = "", filepath.Join(dir, "b")
+	more.seeds, more.dir, more.worker = "", filepath.Join(dir, "b"), 2
 	for _, folder := range []string{s.dir, more.dir} {
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			t.Fatal(err)

@@ -29,20 +29,20 @@ import (
 const (
 	stream, dead = "CRAWL", "DEAD"
 
-	parts    = 16                     // a site belongs to one of them, and a part to one worker at a time
+	parts    = 60                     // a site belongs to one of them, and a part to one worker
 	callers  = 64                     // URLs under way in a worker
 	pageTime = 20 * time.Second       // for a page
 	ackTime  = 3 * pageTime           // a worker that holds a URL for longer is dead
-	pinTime  = 2 * pageTime           // a worker that asks for nothing for so long has lost its parts
+	longest  = 30 * time.Second       // Pacer.MaxDelay
 	maxTries = 20                     // failures and put-backs of one URL
 	soon     = 500 * time.Millisecond // so near, a turn is waited for
 )
 
-// worker visits pages. A site belongs to one worker at a time, so a Pacer in memory keeps its pace. Where a part gets
-// another worker while the old one lives, two may visit a site for a moment: where that must not be, Pacer.Turns over
-// Redis keeps the pace.
+// worker visits the pages of its sites. They are no other worker's, so a Pacer in memory keeps their pace.
 type worker struct {
 	js     jetstream.JetStream
+	first  int // of its parts; they are step apart
+	step   int
 	http   *http.Client
 	gate   *client.Transport
 	robots *cache.Cache
@@ -68,7 +68,7 @@ func newWorker(js jetstream.JetStream, out io.Writer, s settings) (*worker, erro
 	gate := &client.Transport{Base: base, UserAgent: s.userAgent, Cache: robots, Pacer: new(client.Pacer)}
 	hops := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a hop is a URL of its own
 	w := &worker{
-		js: js, http: &http.Client{Transport: gate, Timeout: pageTime, CheckRedirect: hops}, gate: gate, robots: robots,
+		js: js, first: s.worker - 1, step: s.workers, http: &http.Client{Transport: gate, Timeout: pageTime, CheckRedirect: hops}, gate: gate, robots: robots,
 		log: log.New(out, "", 0), next: map[string]time.Time{},
 	}
 	w.visits.SetLimit(callers)
@@ -83,13 +83,19 @@ func (w *worker) end() error {
 
 // work takes URLs until none is left, or ctx ends.
 func (w *worker) work(ctx context.Context) error {
-	for part := range parts {
+	for part := w.first; part < parts; part += w.step {
 		c, err := w.js.Consumer(ctx, stream, consumer(part).Durable)
 		if err != nil {
 			return err
 		}
-		consuming, err := c.Consume(func(m jetstream.Msg) { w.take(ctx, m) }, jetstream.PullPriorityGroup("owner"),
-			jetstream.PullMaxMessages(callers), jetstream.PullExpiry(time.Second))
+		begin := time.Now()
+		if c.CachedInfo().Delivered.Consumer > 0 { // by a worker before this one, whose pace it does not know
+			begin = begin.Add(longest)
+		}
+		consuming, err := c.Consume(func(m jetstream.Msg) {
+			time.Sleep(time.Until(begin))
+			w.take(ctx, m)
+		}, jetstream.PullMaxMessages(callers))
 		if err != nil {
 			return err
 		}
@@ -108,13 +114,12 @@ func (w *worker) work(ctx context.Context) error {
 	}
 }
 
-// consumer is how the URLs of a part are handed out: to one worker, until that worker is gone.
+// consumer is how the URLs of a part are handed out.
 func consumer(part int) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable: fmt.Sprint("part", part), FilterSubject: fmt.Sprint(stream, ".", part),
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackTime,
-		MaxAckPending:  -1, // URLs that were put back count
-		PriorityGroups: []string{"owner"}, PriorityPolicy: jetstream.PriorityPolicyPinned, PinnedTTL: pinTime,
+		MaxAckPending: -1, // URLs that were put back count
 	}
 }
 
