@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -63,7 +64,7 @@ result, even a failure, is kept until the run ends. With --unordered, the lines
 of hosts that do not answer within a second are put aside, in a file, and
 answered at the end. Memory does not grow with the input: while one origin is
 slow, up to 65,536 lines behind its first one are worked on, and wait to be
-written; up to 256 MiB of robots.txt files are kept, some 100,000 origins, and
+written; up to 128 MiB of robots.txt files are kept, some 50,000 origins, and
 more with --cache.
 
 With --refused, the other lines go to a file: the URL, a tab, and the reason;
@@ -179,6 +180,9 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 
 // lines filters standard input. When it ends early, fetches that are under way may end too, and it reports in any case.
 func (f *filterer) lines(ctx context.Context) error {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(256 << 20) // else garbage may take as much as what is kept
+	}
 	// The slots of origins bound lookups. Fetches need a bound of their own: one goes on behind a lookup that
 	// took a copy from the store in its place.
 	f.gate.Fetcher.MaxFetches = f.parallel

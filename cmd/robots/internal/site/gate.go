@@ -43,7 +43,7 @@ type Gate struct {
 // after any number of others. Beyond that an origin is asked again, unless --cache has its file.
 const (
 	maxOrigins  = 1 << 20
-	maxPolicies = 256 << 20
+	maxPolicies = 128 << 20
 )
 
 // Open makes a gate from the flags. What is wrong with them is a UsageError, before anything is sent. It reports on
