@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,21 +111,20 @@ func textOf(m httpsfv.Member) string {
 	return text
 }
 
+// noForm is a key with the value no, whatever signs stand around: a site that refuses is understood, also where it has
+// a wrong separator or a sign too many. What permits has to be exact.
+var noForm = regexp.MustCompile(`(?i)([\w-]+)["']?\s*[=:]\s*["']?no(?:[^\w-]|$)`)
+
 // signal reads a list of content signals in s.Text, such as search=yes, ai-train=no.
 func (l *list) signal(s Statement) {
 	s.By = ContentSignal
 	if !l.fits(ContentSignal, len(s.Text), s) {
 		return
 	}
+	refused := map[string]bool{}
 	for member := range strings.SplitSeq(s.Text, ",") {
 		key, value, ok := strings.Cut(member, "=")
-		if !ok && isNo(afterColon(member)) {
-			key, value, ok = strings.Cut(member, ":")
-		}
 		s.Key, s.Value, s.Problem = lower(key), lower(value), ""
-		if isNo(value) {
-			s.Value = "no"
-		}
 		switch {
 		case s.Key == "" && !ok:
 			continue
@@ -134,19 +134,19 @@ func (l *list) signal(s Statement) {
 			s.Problem = "the value is none of immediate, reference, full"
 		case s.Key != "use" && s.Value != "yes" && s.Value != "no":
 			s.Problem = "the value is neither yes nor no"
+		case s.Value == "no":
+			refused[s.Key] = true
 		}
 		l.add(s)
 	}
+	for _, m := range noForm.FindAllStringSubmatch(s.Text, -1) {
+		s.Key, s.Value, s.Problem = lower(m[1]), "no", ""
+		if !refused[s.Key] {
+			refused[s.Key] = true
+			l.add(s)
+		}
+	}
 }
-
-func afterColon(member string) string {
-	_, value, _ := strings.Cut(member, ":")
-	return value
-}
-
-// isNo reports whether a value can be read as no, with signs around it that do not belong there: a site that refuses
-// is understood, also where it has a semicolon too many. What permits has to be exact.
-func isNo(value string) bool { return lower(strings.Trim(value, space+`;"'.`)) == "no" }
 
 // Names of TDMRep, in lower case.
 const (

@@ -237,6 +237,7 @@ func TestANoThatCanBeReadIsNo(t *testing.T) {
 	for value, want := range map[string]string{
 		"ai-train=no": "disallow", "ai-train=no;": "disallow", "ai-train: no": "disallow", "ai-train=\"no\"": "disallow",
 		"search=yes, ai-train: no;": "disallow", "ai-train=NO.": "disallow",
+		"ai-train=no; search=yes": "disallow", "search=yes; ai-train=no": "disallow", "search=yes ai-train = 'no'": "disallow",
 		"ai-train=yes;": "unknown", "ai-train: yes": "unknown", "ai-train=none": "unknown", "ai-train": "unknown", "ai-train=yes": "allow",
 	} {
 		p := policy.Parse([]byte("User-agent: *\nContent-Signal: " + value + "\nAllow: /\n"))
