@@ -108,9 +108,8 @@
 //
 // # Limits
 //
-// 64 KiB of a field or meta element in all, 1 MiB of a tdmrep.json, 64 other paths of robots.txt that are as long as
-// the longest, and 1,024 statements. What is beyond a limit is not read; a Statement with a Problem says so. Nothing
-// that a site sends makes the package fail, panic, or take more than time in proportion to its size: paths take a few
-// times as long as rules of a robots.txt do. Text in a Statement comes from the network: quote it before it goes to a
-// terminal.
+// 64 KiB of a field or meta element in all, 64 KiB of a tdmrep.json, and 1,024 statements. What is beyond a limit is
+// not read; a Statement with a Problem says so. Nothing that a site sends makes the package fail, panic, or take more
+// than time in proportion to its size: paths take a few times as long as rules of a robots.txt do. Text in a Statement
+// comes from the network: quote it before it goes to a terminal.
 package usage

@@ -21,8 +21,7 @@ import (
 // Limits of what is read. Those of P-42, 64 lines and 256 statements, are package page's: the
 // page rules that come here have been held to them.
 const (
-	maxText       = 64 << 10 // bytes of all fields or lines that are read at once
-	maxFile       = 1 << 20  // bytes of a tdmrep.json
+	maxText       = 64 << 10 // bytes of all fields or lines that are read at once, or of a tdmrep.json
 	maxStatements = 1024     // RFC 9651 §3.2: as many members as a parser must support
 )
 
@@ -251,61 +250,34 @@ func ParseRules(r page.Rules, d policy.Dialect, tokens ...string) []Statement {
 	return l.said
 }
 
-// link reads a Link field line (RFC 8288 §3) and keeps its licenses of RSL.
+// linkForm is a link of a Link field line and its parameters (RFC 8288 §3), paramForm one of these.
+var (
+	linkForm  = regexp.MustCompile(`<([^>]*)>((?:[^,"]|"(?:[^"\\]|\\.)*")*)`)
+	paramForm = regexp.MustCompile(`;\s*([^\s=;]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^;]*)`)
+)
+
+// link reads a Link field line and keeps its licenses of RSL.
 func (l *list) link(value string, line int) {
 	if !l.fits(RSL, len(value), Statement{Line: line}) {
 		return
 	}
-	for rest := value; ; {
-		_, after, _ := strings.Cut(rest, "<")
-		target, params, ok := strings.Cut(after, ">")
-		if !ok {
-			return
+	for _, link := range linkForm.FindAllStringSubmatch(value, -1) {
+		if isLicense(link[2]) {
+			l.license(line, strings.Trim(link[1], space), value)
 		}
-		end := outside(params, ',')
-		if isLicense(params[:end]) {
-			l.license(line, strings.Trim(target, space), value)
-		}
-		rest = params[end:]
 	}
 }
 
 // isLicense reports whether the parameters of a link say rel=license and the type of RSL. Of
 // several rel or type the first counts (RFC 8288 §3.3, §3.4.1).
 func isLicense(params string) bool {
-	var rel, media string
-	for params != "" {
-		end := outside(params, ';')
-		name, value, _ := strings.Cut(params[:end], "=")
-		value = strings.Trim(value, space+`"`)
-		switch lower(name) {
-		case "rel":
-			rel = cmp.Or(rel, value)
-		case "type":
-			media = cmp.Or(media, value)
-		}
-		params = params[min(end+1, len(params)):]
+	said := map[string]string{}
+	for _, p := range paramForm.FindAllStringSubmatch(params, -1) {
+		name := lower(p[1])
+		said[name] = cmp.Or(said[name], lower(strings.Trim(p[2], space+`"`)))
 	}
-	media, _, _ = strings.Cut(media, ";")
-	typed := lower(media) == "application/rsl+xml"
-	related := slices.ContainsFunc(strings.Fields(rel), func(word string) bool { return lower(word) == "license" })
-	return related && typed
-}
-
-// outside returns where c stands in s outside of quotation marks, or len(s).
-func outside(s string, c byte) int {
-	quoted := false
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '\\' && quoted:
-			i++
-		case s[i] == '"':
-			quoted = !quoted
-		case s[i] == c && !quoted:
-			return i
-		}
-	}
-	return len(s)
+	media, _, _ := strings.Cut(said["type"], ";")
+	return strings.Trim(media, space) == "application/rsl+xml" && slices.Contains(strings.Fields(said["rel"]), "license")
 }
 
 // ParseTDMRep returns what a file /.well-known/tdmrep.json says about the use of a target, which is that of
@@ -314,7 +286,7 @@ func outside(s string, c byte) int {
 func ParseTDMRep(file []byte, target string) []Statement {
 	l := list{in: InTDMRep}
 	var entries []map[string]json.RawMessage // a struct would take names in any case, and the last of them
-	if len(file) > maxFile {
+	if len(file) > maxText {
 		l.add(Statement{By: TDMRep, Problem: problemMore})
 		return l.said
 	}
@@ -326,11 +298,17 @@ func ParseTDMRep(file []byte, target string) []Statement {
 	locations := make([]string, len(entries))
 	for i, e := range entries {
 		json.Unmarshal(e["location"], &locations[i])
+		if strings.ContainsAny(locations[i], "\x00\r\n#") { // it would be more than a line of robots.txt
+			locations[i] = ""
+		}
 	}
-	for i := range matching(locations, target) {
-		address := ""
-		json.Unmarshal(entries[i][tdmPolicy], &address)
-		for _, p := range [...][2]string{{reservation, string(entries[i][reservation])}, {tdmPolicy, address}} {
+	for i, reach := range reachOf(locations, target) {
+		if locations[i] == "" || reach < 0 {
+			continue
+		}
+		e, address := entries[i], ""
+		json.Unmarshal(e[tdmPolicy], &address)
+		for _, p := range [...][2]string{{reservation, string(e[reservation])}, {tdmPolicy, address}} {
 			if p[1] != "" {
 				l.tdm(Statement{Line: i + 1, Key: p[0], Value: p[1], Text: p[1]})
 			}

@@ -139,10 +139,6 @@ func TestStatementsAreBounded(t *testing.T) {
 	many := members.String() + "train-ai=n"
 	long := strings.Repeat("a", 64<<10) + "=n"
 	robots := "user-agent: *\n" + lines.String()
-	ties := "user-agent: *\n"
-	for i := range 100 {
-		ties += fmt.Sprintf("content-usage: /%s*%s a=n\n", strings.Repeat("a", i), strings.Repeat("a", 99-i))
-	}
 	links := strings.Repeat(`<https://e/>;rel=license;type="application/rsl+xml",`, 1_000)
 	for name, said := range map[string][]usage.Statement{
 		"members":   usage.ParseHeader(http.Header{"Content-Usage": {many}}),
@@ -153,7 +149,6 @@ func TestStatementsAreBounded(t *testing.T) {
 		"tdm":       usage.ParseHeader(http.Header{"Tdm-Reservation": slices.Repeat([]string{"1"}, 10_000)}),
 		"meta":      usage.ParseMeta("tdm-policy", "https://e/"+long, 0),
 		"lines":     usage.ParseRobots(policy.Parse([]byte(robots)), "ExampleBot", "/a"),
-		"ties":      usage.ParseRobots(policy.Parse([]byte(ties)), "ExampleBot", "/"+strings.Repeat("a", 200)),
 		"wellknown": usage.ParseTDMRep(make([]byte, 2<<20), "/a"),
 	} {
 		if n := len(said); n < 1 || n > 1025 || said[n-1].Problem != "there is more than is read" {
@@ -189,7 +184,9 @@ func TestNoFileTakesLong(t *testing.T) {
 		lines, entries := []byte("user-agent: *\n"), []byte("[")
 		for i := range 6_400 {
 			lines = append(lines, "content-usage: "+path(i)+" a=n\n"...)
-			entries = fmt.Appendf(entries, `{"location":%q},`, path(i))
+			if len(entries) < 60<<10 {
+				entries = fmt.Appendf(entries, `{"location":%q},`, path(i))
+			}
 		}
 		p, file := policy.Parse(lines), append(entries, `{"location":"/b"}]`...)
 		soon(name+" in robots.txt", func() { usage.ParseRobots(p, "ExampleBot", target) })
@@ -256,25 +253,6 @@ func TestAnEscapedPathIsAsLongAsThatInUTF8(t *testing.T) {
 		said := usage.ParseRobots(policy.Parse([]byte(file)), "a", "/%C3%A9")
 		if got := preference(t, said, usage.TrainAI); got != usage.Disallow {
 			t.Errorf("got %v of\n%s", got, file)
-		}
-	}
-}
-
-// 64 other paths that are as long as the first count, and one more does not.
-func TestAsManyTiesAsDocumented(t *testing.T) {
-	for ties, want := range map[int]usage.Preference{64: usage.Disallow, 65: usage.Allow} {
-		target := "/" + strings.Repeat("a", 80)
-		file := "User-agent: *\n"
-		for i := range ties + 1 {
-			value := "y"
-			if i == ties {
-				value = "n"
-			}
-			file += "Content-Usage: " + target[:i+1] + "*" + target[i+2:] + " train-ai=" + value + "\n"
-		}
-		said := usage.ParseRobots(policy.Parse([]byte(file)), "a", target)
-		if got := preference(t, said, usage.TrainAI); got != want {
-			t.Errorf("%d ties: got %v, want %v", ties, got, want)
 		}
 	}
 }
