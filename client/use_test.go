@@ -215,8 +215,6 @@ func TestWatchReadsFinalPagesOnly(t *testing.T) {
 			resp.Header["Content-Encoding"] = strings.Split(row.coding, "|")
 		}
 		page := client.PageRules(resp)
-		metas := 0
-		page.Meta = func(string, string, int64) { metas++ }
 		if got, err := io.ReadAll(resp.Body); err != nil || string(got) != text {
 			t.Errorf("%s: got the body %q, %v", row.name, got, err)
 		}
@@ -224,8 +222,10 @@ func TestWatchReadsFinalPagesOnly(t *testing.T) {
 		if e.String() != row.want || (resp.Body != body) != row.wrapped || e.Incomplete != row.partial {
 			t.Errorf("%s: got %v, wrapped: %t, incomplete: %t", row.name, e, resp.Body != body, e.Incomplete)
 		}
+		metas := 0
+		page.Metas(func(string, string, int64) { metas++ })
 		if want := strings.Contains(row.want, "nofollow"); (metas == 2) != want {
-			t.Errorf("%s: Meta was called %d times", row.name, metas)
+			t.Errorf("%s: got %d meta elements", row.name, metas)
 		}
 	}
 }

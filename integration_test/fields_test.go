@@ -40,7 +40,7 @@ var lawOfField = map[string]*regexp.Regexp{
 var configured = map[string]int{
 	"client.Transport": 11, "client.Pacer": 6, "client.Trace": 3, "cache.Cache": 11, "cache.Source": 3, "fetch.Fetcher": 11, "fetch/ftp.Transport": 2,
 	"client/sign.Signer": 6, "client/sign.Verifier": 2, "cache/redisstore.Store": 2, "client/turns/redisturns.Store": 2,
-	"policy/page.Reader": 4, "policy/lint.Answer": 8, "policy/lint.Report": 3, "policy/lint.Style": 2,
+	"policy/page.Reader": 3, "policy/lint.Answer": 8, "policy/lint.Report": 3, "policy/lint.Style": 2,
 }
 
 // told are the structs that the library fills in.

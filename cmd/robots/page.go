@@ -155,14 +155,14 @@ func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error
 	s := &seen{url: resp.Request.URL, status: resp.StatusCode}
 	// It sees what is read of the body, so its rules are complete only behind the copy below.
 	body := client.PageRules(resp)
-	body.Meta = func(name, content string, offset int64) {
-		s.said = append(s.said, usage.ParseMeta(name, content, offset)...)
-	}
 	const enough = 1<<20 + 1 // a Reader tells that there was more
 	if _, err := io.CopyN(io.Discard, resp.Body, enough); err != nil && err != io.EOF {
 		return nil, &url.Error{Op: "Get", URL: s.url.Redacted(), Err: err} // as Do says it
 	}
 	s.rules = body.Rules()
+	body.Metas(func(name, content string, offset int64) {
+		s.said = append(s.said, usage.ParseMeta(name, content, offset)...)
+	})
 	// An error page says nothing about the use of the page that is not there. Else the header goes first: of
 	// several statements that come to the same, the first is the one that is named.
 	if resp.StatusCode/100 == 2 {

@@ -69,10 +69,10 @@ func visit(gate *client.Transport, link string) (links []string, verdict string,
 
 	said := usage.ParseHeader(resp.Header)
 	p := client.PageRules(resp)
-	p.Meta = func(name, content string, offset int64) {
-		said = append(said, usage.ParseMeta(name, content, offset)...)
-	}
 	found := linksOf(resp.Request.URL, resp.Body) // reads the page to its end
+	p.Metas(func(name, content string, offset int64) {
+		said = append(said, usage.ParseMeta(name, content, offset)...)
+	})
 	effect := p.Rules().For(policy.RFC9309, token)
 	for _, l := range found {
 		if effect.MayFollow(l.rel) {

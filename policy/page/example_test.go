@@ -92,17 +92,15 @@ func ExampleRules_Explain() {
 	// X-Robots-Tag line 2: "unavailable_after: soon" - the value is not a date that can be read
 }
 
-// Meta sees meta elements of all kinds.
-func ExampleReader() {
+// Metas has meta elements of all kinds.
+func ExampleReader_Metas() {
 	text := `<head><meta name="generator" content="x"><meta name="robots" content="noindex"></head><body>…`
-	r := &page.Reader{
-		Body: io.NopCloser(strings.NewReader(text)),
-		Meta: func(name, content string, offset int64) {
-			fmt.Printf("%s=%s at byte %d\n", name, content, offset)
-		},
-	}
+	r := &page.Reader{Body: io.NopCloser(strings.NewReader(text))}
 	defer r.Close()
 	io.Copy(io.Discard, r)
+	r.Metas(func(name, content string, offset int64) {
+		fmt.Printf("%s=%s at byte %d\n", name, content, offset)
+	})
 	fmt.Println(r.Rules().For(policy.RFC9309), r.Rules().Incomplete())
 	// Output:
 	// generator=x at byte 6

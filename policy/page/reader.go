@@ -3,7 +3,6 @@ package page
 import (
 	"bytes"
 	"io"
-	"mime"
 	"slices"
 	"strings"
 
@@ -21,11 +20,10 @@ const maxPage = 256 << 10
 //	body := &page.Reader{Body: resp.Body, ContentType: resp.Header.Get("Content-Type")}
 //	resp.Body = body
 //
-// Bodies that are not HTML are passed on untouched. Of HTML the first 256 KiB are kept until they
-// are complete, and read. If a meta element seems to follow them, the rules are incomplete.
+// Bodies that are not HTML are passed on untouched. Of HTML the first 256 KiB are kept, for as long as the Reader is. If
+// a meta element seems to follow them, the rules are incomplete.
 //
-// Body must be decoded: of a gzipped one nothing can be read. Pages in UTF-16 are
-// understood. In their statements "?" stands for what is not ASCII.
+// Body must be decoded: of a gzipped one nothing can be read. The rules of a page in UTF-16 or ISO-2022-JP are incomplete.
 //
 // Like its Body, a Reader is for one goroutine at a time, but Close may be called while another reads if that holds for
 // Body. A Reader must not be copied. The zero Reader is an empty page.
@@ -40,17 +38,9 @@ type Reader struct {
 	// Rules begins; see ParseHeader. If nil, Rules has those of the page alone.
 	Header []string
 
-	// Meta is called once for each meta element with a name and a content, those that are not for crawlers included,
-	// with the values of the attributes and the element's offset in the body: during the Read that completes what is
-	// kept, or before that during Rules. If nil, nothing is called.
-	Meta func(name, content string, offset int64)
-
 	text   []byte // that is kept
-	told   int64  // Meta has been called for elements before this offset
-	found  Rules  // in the text, once that is complete and not kept any more
-	whole  bool   // it is
-	behind seeker // of what follows the text
-	later  bool   // a meta element seems to
+	behind []byte // the last bytes that were read, if that is more than the text
+	later  bool   // a meta element seems to stand there
 	ended  bool   // the page has been read to the end
 }
 
@@ -77,82 +67,44 @@ func (r *Reader) Close() error {
 // Rules returns the statements of Header and those of the meta elements that have been read so far. They are complete,
 // see [Rules.Incomplete], if the page has been read to its end and did not go beyond a limit.
 func (r *Reader) Rules() Rules {
-	found := r.found
-	if !r.whole {
-		found = r.scan(false)
-	}
-	rules := ParseHeader(r.Header).Add(found)
+	rules := ParseHeader(r.Header).Add(r.scan(nil))
 	rules.incomplete = rules.incomplete || r.later || !r.ended && r.Body != nil && isHTML(r.ContentType)
 	return rules
 }
 
+// Metas calls f for each meta element with a name and a content that has been read so far, those that are not for
+// crawlers included, with the values of the attributes and the element's offset in the body.
+func (r *Reader) Metas(f func(name, content string, offset int64)) { r.scan(f) }
+
 // look keeps what has been read, or looks whether there is more to read in it.
 func (r *Reader) look(p []byte, err error) {
 	r.ended = r.ended || err == io.EOF
-	if !r.whole {
-		room := min(len(p), maxPage-len(r.text))
-		r.text = append(r.text, p[:room]...)
-		if p = p[room:]; len(p) > 0 || r.ended {
-			r.found, r.whole = r.scan(len(p) > 0), true
-			r.behind.finds(r.text[max(0, len(r.text)-len("<met")):])
-			r.text = nil
-		}
+	room := min(len(p), maxPage-len(r.text))
+	r.text = append(r.text, p[:room]...)
+	if p = p[room:]; len(p) == 0 {
+		return
 	}
-	r.later = r.later || r.behind.finds(p)
+	if r.behind == nil {
+		r.behind = lastOf(r.text)
+	}
+	p = append(r.behind, p...)
+	r.later = r.later || begins(p)
+	r.behind = lastOf(p)
 }
 
-// A seeker looks for the beginning of a meta element, "<meta" in any case, in pieces of a text. It is the end of the last
-// piece, in lower case.
-type seeker []byte
+const start = "<meta"
 
-func (s *seeker) finds(p []byte) bool {
-	const start = "<meta"
-	text := bytes.ToLower(append(*s, p...))
-	*s = bytes.Clone(text[max(0, len(text)-len(start)+1):])
-	return bytes.Contains(text, []byte(start))
-}
+// begins reports whether a meta element seems to begin in a text.
+func begins(text []byte) bool { return bytes.Contains(bytes.ToLower(text), []byte(start)) }
+
+// lastOf returns a copy of the end of a text, where half of a start may stand.
+func lastOf(text []byte) []byte { return bytes.Clone(text[max(0, len(text)-len(start)+1):]) }
 
 // ParseHTML returns the statements of the meta elements of a page, as a [Reader] does that has read it to the end.
 func ParseHTML(page []byte) Rules {
 	var r Reader
 	r.look(page, io.EOF)
 	return r.Rules()
-}
-
-// decoded returns a page as ASCII, or what extends it, and how many bytes of the page one of these is: two in UTF-16.
-func decoded(text []byte, contentType string) (characters []byte, width int64) {
-	high, low := wide(text, contentType)
-	if high == low {
-		return text, 1
-	}
-	characters = make([]byte, len(text)/2)
-	for i := range characters {
-		if characters[i] = text[2*i+low]; text[2*i+high] != 0 || characters[i] >= 0x80 {
-			characters[i] = '?'
-		}
-	}
-	return characters, 2
-}
-
-// wide returns where the high and the low byte of a character in UTF-16 stand, or zeros if the page has
-// another encoding. It goes by its byte order mark, by the zeros of two first characters in ASCII,
-// or else by what the Content-Type says, unless the page cannot be in UTF-16.
-func wide(text []byte, contentType string) (high, low int) {
-	var b [4]byte
-	copy(b[:], text)
-	plain := b[0] < 0x80 && b[1] < 0x80
-	even, odd := b[0] == 0 && b[2] == 0, b[1] == 0 && b[3] == 0
-	_, parameters, _ := mime.ParseMediaType(contentType)
-	label := parameters["charset"]
-	switch {
-	case string(b[:3]) == "\uFEFF": // UTF-8, whatever the label
-	case b[0] == 0xFF && b[1] == 0xFE, odd && !even,
-		!plain && (ascii.FoldEqual(label, "utf-16") || ascii.FoldEqual(label, "utf-16le")):
-		return 1, 0
-	case b[0] == 0xFE && b[1] == 0xFF, even && !odd, !plain && ascii.FoldEqual(label, "utf-16be"):
-		return 0, 1
-	}
-	return 0, 0
 }
 
 func isHTML(contentType string) bool {
@@ -188,39 +140,37 @@ type scanner struct {
 	doubt   bool // HTML may stand in them, where "/>" closes nothing
 }
 
-// scan reads what is kept of the page. There may be more of it.
-func (r *Reader) scan(more bool) Rules {
-	text, width := decoded(r.text, r.ContentType)
+// scan reads what is kept of the page. It calls f, if any, for each meta element with a name and a content.
+func (r *Reader) scan(f func(name, content string, offset int64)) Rules {
 	var s scanner
-	// After an escape of ISO-2022-JP, bytes of characters pass for markup. In UTF-16, nothing is looked for behind the limit.
-	s.incomplete = bytes.IndexByte(text, 0x1B) >= 0 || more && width == 2
-	z := html.NewTokenizer(bytes.NewReader(text))
+	// In UTF-16, and after an escape of ISO-2022-JP, bytes of other characters pass for markup.
+	s.incomplete = bytes.ContainsAny(r.text, "\x00\x1B")
+	z := html.NewTokenizer(bytes.NewReader(r.text))
 	long := false
 	for at := 0; ; {
 		kind := z.Next()
-		token := text[at : at+len(z.Raw())]
+		token := r.text[at : at+len(z.Raw())]
 		if kind == html.ErrorToken {
-			var unfinished seeker
-			s.incomplete = s.incomplete || more && unfinished.finds(text[at:])
+			s.incomplete = s.incomplete || r.behind != nil && begins(r.text[at:])
 			return s.Rules
 		}
 		b, _ := z.TagName()
 		name := string(b)
-		start := kind == html.StartTagToken || kind == html.SelfClosingTagToken
-		if start && name == "meta" {
-			r.element(&s, z, int64(at)*width)
+		tag := kind == html.StartTagToken || kind == html.SelfClosingTagToken
+		if tag && name == "meta" {
+			s.element(attributes(z), int64(at), f)
 			token = token[1:]
 		}
 		if name == "noscript" || kind == html.SelfClosingTagToken && (isXHTML(r.ContentType) || s.foreign > 0) {
 			z.NextIsNotRawText()
 		}
-		raw := start && slices.Contains(rawElements[:], name)
+		raw := tag && slices.Contains(rawElements[:], name)
 		s.passOver(kind, name, raw, token)
 		if at += len(z.Raw()); len(token) > maxReuse {
 			long = true
 		}
 		if long && !raw { // else the next token depends on this one
-			z, long = html.NewTokenizer(bytes.NewReader(text[at:])), false
+			z, long = html.NewTokenizer(bytes.NewReader(r.text[at:])), false
 		}
 	}
 }
@@ -228,8 +178,7 @@ func (r *Reader) scan(more bool) Rules {
 // passOver follows where svg and math begin and end, and notes what a token may hide there.
 func (s *scanner) passOver(kind html.TokenType, name string, raw bool, token []byte) {
 	if s.foreign > 0 || s.doubt {
-		var hidden seeker
-		s.incomplete = s.incomplete || hidden.finds(token)
+		s.incomplete = s.incomplete || begins(token)
 		s.doubt = s.doubt || raw && kind == html.SelfClosingTagToken
 	}
 	if name != "svg" && name != "math" {
@@ -243,23 +192,27 @@ func (s *scanner) passOver(kind html.TokenType, name string, raw bool, token []b
 	}
 }
 
-// element reads a meta element.
-func (r *Reader) element(s *scanner, z *html.Tokenizer, offset int64) {
+// attributes returns those of a tag. Of two equal names the first counts.
+func attributes(z *html.Tokenizer) map[string]string {
 	a := map[string]string{}
 	for more := true; more; {
 		var key, value []byte
-		if key, value, more = z.TagAttr(); key != nil { // the first of two equal keys only
+		if key, value, more = z.TagAttr(); key != nil {
 			a[string(key)] = string(value)
 		}
 	}
+	return a
+}
+
+// element reads a meta element.
+func (s *scanner) element(a map[string]string, offset int64, f func(name, content string, offset int64)) {
 	content, ok := a["content"]
 	name, named := a["name"]
 	switch {
 	case !ok || named && name == "":
 	case named:
-		if r.Meta != nil && offset >= r.told {
-			r.told = offset + 1
-			r.Meta(name, content, offset)
+		if f != nil {
+			f(name, content, offset)
 		}
 		s.meta(name, content, offset, "")
 	case ascii.FoldEqual(trim(a["http-equiv"]), "x-robots-tag"):

@@ -397,7 +397,8 @@ type Limit struct {
 }
 
 // MayIndex reports whether the page may be listed at an instant: NoIndex is not set, and UnavailableAfter has not
-// passed. A crawler that lists embedded pages on their own account looks at IndexIfEmbedded as well.
+// passed. It does not look at Incomplete, as a careful crawler does. One that lists embedded pages on their own account
+// looks at IndexIfEmbedded as well.
 func (e Effect) MayIndex(at time.Time) bool {
 	return !e.NoIndex && (e.UnavailableAfter.IsZero() || !at.After(e.UnavailableAfter))
 }

@@ -2,7 +2,9 @@ package usage_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/page"
@@ -75,21 +77,23 @@ func ExampleParseRobots_policyToken() {
 
 // What is said in the page itself: a TDM reservation, and rules of package page.
 func ExampleParseMeta() {
+	text := `<meta name="tdm-reservation" content="1"><meta name="robots" content="noai">`
+	body := &page.Reader{Body: io.NopCloser(strings.NewReader(text))}
+	io.Copy(io.Discard, body) // what the crawler does with the page
 	var said []usage.Statement
-	body := &page.Reader{Meta: func(name, content string, offset int64) {
+	body.Metas(func(name, content string, offset int64) {
 		said = append(said, usage.ParseMeta(name, content, offset)...)
-	}}
-	body.Meta("tdm-reservation", "1", 120) // as reading the body does
-	said = append(said, usage.ParseRules(page.ParseMeta("robots", "noai"), policy.RFC9309, "ExampleBot")...)
+	})
+	said = append(said, usage.ParseRules(body.Rules(), policy.RFC9309, "ExampleBot")...)
 	for _, s := range said {
 		fmt.Println(s)
 	}
 	what, by, _ := usage.For(said, usage.AIUse)
 	fmt.Println(what, by)
 	// Output:
-	// meta at byte 120, tdm-reservation: "1"
-	// meta, page rule: "noai"
-	// disallow meta, page rule: "noai"
+	// meta at byte 0, tdm-reservation: "1"
+	// meta at byte 41, page rule: "noai"
+	// disallow meta at byte 41, page rule: "noai"
 }
 
 // The reservation that stands closest to the content counts.

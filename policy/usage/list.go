@@ -214,7 +214,7 @@ func ParseHeader(h http.Header) []Statement {
 
 // ParseMeta returns what a meta element says about the use of its page, by the values of
 // its attributes name and content: tdm-reservation and tdm-policy (TDMRep). Of any other
-// element it returns nil. It has the parameters of [page.Reader.Meta]; the offset is -1 if it
+// element it returns nil. It has the parameters of what [page.Reader.Metas] calls; the offset is -1 if it
 // is not known. Elements that address crawlers are read by package page; see [ParseRules].
 func ParseMeta(name, content string, offset int64) []Statement {
 	key := lower(name)
