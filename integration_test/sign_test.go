@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"context"
-	"crypto"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/tls"
@@ -28,7 +27,7 @@ import (
 // walled is a site, under any name, that admits only requests which are signed.
 type walled struct {
 	*httptest.Server
-	verifier *sign.Verifier
+	key func(ctx context.Context, agent, keyID string) (ed25519.PublicKey, error)
 
 	mu       sync.Mutex
 	verified int
@@ -44,13 +43,11 @@ func newWalled(t *testing.T, s *sign.Signer) *walled {
 		t.Fatal(err)
 	}
 	w := &walled{asked: make(map[string]int), nonces: make(map[string]string)}
-	w.verifier = &sign.Verifier{
-		Key: func(_ context.Context, agent, keyID string) (crypto.PublicKey, error) {
-			if agent != s.Agent || keyID != id {
-				return nil, errors.New("not known")
-			}
-			return s.Key.Public(), nil
-		},
+	w.key = func(_ context.Context, agent, keyID string) (ed25519.PublicKey, error) {
+		if agent != s.Agent || keyID != id {
+			return nil, errors.New("not known")
+		}
+		return s.Key.Public().(ed25519.PublicKey), nil
 	}
 	w.Server = httptest.NewTLSServer(http.HandlerFunc(w.serve))
 	t.Cleanup(w.Close)
@@ -60,7 +57,7 @@ func newWalled(t *testing.T, s *sign.Signer) *walled {
 func (w *walled) serve(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, err := w.verifier.Verify(r); err != nil {
+	if _, err := sign.Verify(r, w.key); err != nil {
 		w.refused = append(w.refused, fmt.Sprintf("%s%s: %v", r.Host, r.RequestURI, err))
 		http.Error(rw, "sign", http.StatusForbidden)
 		return

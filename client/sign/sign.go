@@ -6,9 +6,9 @@
 //	c := &http.Client{Transport: &client.Transport{UserAgent: agent, Sign: signer.Sign}}
 //
 // Each https request that the gate sends is then signed on its own: every hop of a redirect, every
-// retry, and those for robots.txt; http too with PlainHTTP. A site that admits only signed requests
-// answers an unsigned one for robots.txt with 403, which RFC 9309 §2.3.1.3 reads as "no
-// restrictions". Signing the pages alone would thus open what the site has closed.
+// retry, and those for robots.txt. A site that admits only signed requests answers an unsigned one
+// for robots.txt with 403, which RFC 9309 §2.3.1.3 reads as "no restrictions". Signing the pages
+// alone would thus open what the site has closed.
 //
 // The site looks up the public key where Agent says, and the revisions read that differently. To 00 it is an origin
 // with the keys at [DirectoryPath]; to 01 it is the URL of the keys, fetched as it is sent. Both are content with an
@@ -21,7 +21,7 @@
 // Cloudflare's web-bot-auth 0.1.3 agrees on the bare agent; it knows no members of a dictionary
 // (RFC 9421 §2.1.2), so that it refuses both revisions, and its directories are signed without their content.
 //
-// A [Verifier] checks signatures, in tests and at the receiving end.
+// [Verify] checks signatures, in tests and at the receiving end. Keys are of Ed25519.
 package sign
 
 import (
@@ -34,10 +34,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -51,10 +49,11 @@ const (
 	tag          = "web-bot-auth"
 	directoryTag = "http-message-signatures-directory"
 
-	defaultLifetime = time.Minute
-	maxLifetime     = 24 * time.Hour // the draft's recommendation
-
+	lifetime   = time.Minute // of the signature of a request
 	nonceBytes = 32
+
+	// testKey is the key whose private half RFC 9421 §B.1.4 prints.
+	testKey = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U"
 )
 
 // Signer signs requests with one key. It is safe for concurrent use, provided that Key is.
@@ -72,27 +71,15 @@ type Signer struct {
 	// fails and says so. A Directory needs none.
 	Agent string
 
-	// Lifetime is how long a signature is valid from its making, in whole seconds. If zero, one minute. If negative,
-	// Sign fails, for a signature must have an end: it takes from a second to 24 hours.
-	Lifetime time.Duration
-
-	// Cover names what the signature covers besides the authority and the Signature-Agent
-	// field: "@method", "@target-uri", "@scheme", "@path", "@query", or header fields in
-	// lower case, which the request must have. If empty, nothing more.
-	Cover []string
-
 	// BareAgent sends Signature-Agent as a plain string, for receivers that know no other form.
 	// If false, the dictionary of both revisions is sent.
 	BareAgent bool
-
-	// PlainHTTP signs requests over http too. If false, they go out unsigned: the signature
-	// does not bind the scheme, so an observer of the wire could use it until it expires.
-	PlainHTTP bool
 }
 
-// Sign replaces the fields Signature, Signature-Agent and Signature-Input of r by a signature of
-// now. It fits client.Transport.Sign. It changes nothing else, but r's header must not be
-// shared. A request over plain http loses these fields and gets none, unless PlainHTTP is set.
+// Sign replaces the fields Signature, Signature-Agent and Signature-Input of r by a signature of now, which holds for
+// a minute. It fits client.Transport.Sign. It changes nothing else, but r's header must not be shared. A request over
+// plain http loses these fields and gets none: the signature does not bind the scheme, so an observer of the wire could
+// use it until it expires.
 //
 // The authority is signed as the host that goes out, in canonical form: Request.Host if that
 // is set, in lower case, without the scheme's own port.
@@ -101,28 +88,13 @@ type Signer struct {
 // returned. It holds no key material.
 func (s *Signer) Sign(r *http.Request) error {
 	keyID, err := s.KeyID()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if section := testKeys[keyID]; section != "" {
-		return fmt.Errorf("sign: Signer.Key is the test key that RFC 9421 §%s publishes: use a key of your own", section)
-	}
-	nonce := make([]byte, nonceBytes)
-	rand.Read(nonce) // never fails
-	return s.sign(r, keyID, time.Now(), base64.StdEncoding.EncodeToString(nonce))
-}
-
-// testKeys has the keys whose private halves RFC 9421 prints, by thumbprint. Those of §B.1.3
-// and §B.1.5 are of types that are not read.
-var testKeys = map[string]string{
-	"BHj8s0GPnMEQtkaULIM-PLgEhLBbuGUQ1vMxmBWZzEo": "B.1.1",
-	"oD0HwocPBSfpNy5W3bpJeyFGY_IQ_YpqxSjQ3Yd-CLA": "B.1.2",
-	"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U": "B.1.4",
-}
-
-func (s *Signer) sign(r *http.Request, keyID string, now time.Time, nonce string) error {
-	if err := s.misuse(); err != nil {
-		return err
+	case keyID == testKey:
+		return errors.New("sign: Signer.Key is the test key that RFC 9421 §B.1.4 publishes: use a key of your own")
+	case agentURL(s.Agent) == nil:
+		return s.wrongAgent()
 	}
 	if r.Header == nil {
 		r.Header = make(http.Header, 3)
@@ -131,24 +103,34 @@ func (s *Signer) sign(r *http.Request, keyID string, now time.Time, nonce string
 	for _, name := range [...]string{"Signature", "Signature-Agent", "Signature-Input"} {
 		r.Header.Del(name)
 	}
-	if strings.EqualFold(r.URL.Scheme, "http") && !s.PlainHTTP {
+	if strings.EqualFold(r.URL.Scheme, "http") {
 		return nil
 	}
-	m, err := sent(r)
+	nonce := make([]byte, nonceBytes)
+	rand.Read(nonce) // never fails
+	return s.sign(r, keyID, time.Now(), base64.StdEncoding.EncodeToString(nonce))
+}
+
+func (s *Signer) sign(r *http.Request, keyID string, now time.Time, nonce string) error {
+	m, err := requestOf(r)
 	if err != nil {
-		return err
+		return fmt.Errorf("sign: %w", err)
 	}
-	agent, err := httpsfv.Marshal(httpsfv.NewItem(s.Agent))
+	value, err := httpsfv.Marshal(httpsfv.NewItem(s.Agent))
 	if err != nil {
 		return fmt.Errorf("sign: Signer.Agent is %q: %w", s.Agent, err)
 	}
+	agent := httpsfv.NewItem("signature-agent")
 	if !s.BareAgent { // a dictionary, whose member has the label of the signature that covers it
-		agent = label + "=" + agent
+		agent.Params.Add("key", label)
+		value = label + "=" + value
 	}
-	r.Header.Set("Signature-Agent", agent)
-
-	params := parametersOf(now, cmp.Or(s.Lifetime, defaultLifetime), keyID, nonce, tag)
-	return s.attach(m, label, httpsfv.InnerList{Items: s.components(), Params: params})
+	r.Header.Set("Signature-Agent", value)
+	// The authority binds a signature to the site that it is for.
+	return s.attach(m, label, httpsfv.InnerList{
+		Items:  []httpsfv.Item{httpsfv.NewItem("@authority"), agent},
+		Params: parametersOf(now, lifetime, keyID, nonce, tag),
+	})
 }
 
 // parametersOf returns those of a signature of now.
@@ -174,23 +156,9 @@ func (s *Signer) attach(m *message, label string, input httpsfv.InnerList) error
 	if err != nil {
 		return fmt.Errorf("sign: the key does not sign: %w", err)
 	}
-	params, err := httpsfv.Marshal(input)
-	if err != nil {
-		return fmt.Errorf("sign: %w", err)
-	}
+	params, _ := httpsfv.Marshal(input) // as base has done
 	m.header.Add("Signature-Input", label+"="+params)
 	m.header.Add("Signature", label+"=:"+base64.StdEncoding.EncodeToString(signature)+":")
-	return nil
-}
-
-func (s *Signer) misuse() error {
-	if agentURL(s.Agent) == nil {
-		return fmt.Errorf("sign: Signer.Agent is %q: "+
-			"it must be the https URL under which receivers find your keys, without a user or a fragment", s.Agent)
-	}
-	if s.Lifetime < 0 || s.Lifetime > maxLifetime || s.Lifetime != 0 && s.Lifetime < time.Second {
-		return fmt.Errorf("sign: Signer.Lifetime is %v: it must be from 1s to 24h, or 0 for one minute", s.Lifetime)
-	}
 	return nil
 }
 
@@ -202,29 +170,9 @@ func agentURL(agent string) *url.URL {
 	return nil
 }
 
-// components lists what is covered. The authority comes first: it binds a signature to the site that it is for.
-func (s *Signer) components() []httpsfv.Item {
-	agent := httpsfv.NewItem("signature-agent")
-	if !s.BareAgent {
-		agent.Params.Add("key", label)
-	}
-	items := []httpsfv.Item{httpsfv.NewItem("@authority"), agent}
-	for _, name := range s.Cover {
-		items = append(items, httpsfv.NewItem(name))
-	}
-	return items
-}
-
-// sent returns r as it goes out.
-func sent(r *http.Request) (*message, error) {
-	o, err := fetch.OriginOfRequest(r)
-	if err != nil {
-		return nil, fmt.Errorf("sign: %w", err)
-	}
-	return &message{
-		header: r.Header, method: cmp.Or(r.Method, http.MethodGet), scheme: strings.ToLower(r.URL.Scheme),
-		authority: o.HostField(), target: r.URL.RequestURI(),
-	}, nil
+func (s *Signer) wrongAgent() error {
+	return fmt.Errorf("sign: Signer.Agent is %q: "+
+		"it must be the https URL under which receivers find your keys, without a user or a fragment", s.Agent)
 }
 
 // KeyID returns the name under which receivers find the key: its JWK thumbprint (RFC 7638,
@@ -250,7 +198,7 @@ func (s *Signer) public() (ed25519.PublicKey, error) {
 			"its %d bytes are not a seed of 32 and the public key of that", len(key))
 	}
 	x, ok := s.Key.Public().(ed25519.PublicKey)
-	if !ok || len(x) != ed25519.PublicKeySize {
+	if !ok {
 		return nil, fmt.Errorf("sign: Signer.Key is a %T: its public key must be an ed25519.PublicKey", s.Key)
 	}
 	return x, nil
@@ -261,31 +209,51 @@ func thumbprint(x ed25519.PublicKey) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// String returns the KeyID alone, so that a Signer in a log gives away no key.
-func (s Signer) String() string { return "sign.Signer " + cmp.Or(s.id(), "without a key") }
+// String returns the KeyID, or "no key": a Signer in a log gives away no key.
+func (s Signer) String() string {
+	id, _ := s.KeyID()
+	return cmp.Or(id, "no key")
+}
 
 // Format writes what String returns, whatever the verb.
 func (s Signer) Format(f fmt.State, _ rune) { io.WriteString(f, s.String()) }
 
-// LogValue returns the KeyID, or "" if there is no key.
-func (s Signer) LogValue() slog.Value { return slog.StringValue(s.id()) }
-
-// MarshalText returns the KeyID, or nothing if there is no key.
-func (s Signer) MarshalText() ([]byte, error) { return []byte(s.id()), nil }
-
-func (s *Signer) id() string {
-	id, _ := s.KeyID()
-	return id
-}
+// MarshalText returns what String does.
+func (s Signer) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // message is what a signature can cover of a request, or of a response with its request.
 type message struct {
-	header    http.Header
-	method    string
-	scheme    string
-	authority string   // in canonical form
-	target    string   // path and query as sent, "/" at least
-	request   *message // of a response; nil: this is a request
+	header  http.Header
+	derived map[string]string // components of a request that are no fields (RFC 9421 §2.2)
+	request *message          // of a response; nil: this is a request
+}
+
+// requestOf returns r as it goes out, or as a server has received it.
+func requestOf(r *http.Request) (*message, error) {
+	u := *r.URL // which has no host in a server, and mostly no scheme
+	u.Host = cmp.Or(u.Host, r.Host)
+	if u.Scheme == "" {
+		u.Scheme = "http"
+		if r.TLS != nil {
+			u.Scheme = "https"
+		}
+	}
+	o, err := fetch.OriginOfRequest(&http.Request{URL: &u, Host: r.Host})
+	if err != nil {
+		return nil, err
+	}
+	target := r.RequestURI // of a server
+	if !strings.HasPrefix(target, "/") {
+		target = u.RequestURI()
+	}
+	scheme, authority := strings.ToLower(u.Scheme), o.HostField()
+	path, query, _ := strings.Cut(target, "?")
+	return &message{header: r.Header, derived: map[string]string{
+		"@method": cmp.Or(r.Method, http.MethodGet), "@scheme": scheme, "@authority": authority,
+		"@target-uri": scheme + "://" + authority + target,
+		"@path":       path,
+		"@query":      "?" + query, // "?" for none too (RFC 9421 §2.2.7)
+	}}, nil
 }
 
 // maxComponents bounds what a signature covers. For each member of a field that is covered, the whole field is read.
@@ -324,29 +292,31 @@ func base(m *message, input httpsfv.InnerList) (string, error) {
 	return text.String(), nil
 }
 
-var errAbsent = errors.New("the message has no such field")
-
-// value returns the value of a component (RFC 9421 §2.1 and §2.2).
+// value returns the value of a component (RFC 9421 §2.1 and §2.2). A signature over what is not known here can neither
+// be made nor checked.
 func (m *message) value(component httpsfv.Item) (string, error) {
-	name, ok := component.Value.(string)
-	if !ok {
-		return "", errors.New("its name is no string")
-	}
-	key, ofRequest, err := parameters(component)
-	if err != nil {
-		return "", err
-	}
-	if ofRequest {
-		if m = m.request; m == nil {
-			return "", errors.New("a request has no request of its own")
+	name, _ := component.Value.(string)
+	key := ""
+	for _, p := range component.Params.Names() {
+		value, _ := component.Params.Get(p)
+		switch text, _ := value.(string); {
+		case p == "key" && text != "":
+			key = text
+		case p == "req" && value == true && m.request != nil:
+			m = m.request
+		default:
+			return "", fmt.Errorf("parameter %q is not known here", p)
 		}
 	}
-	lines := slices.Clone(m.header.Values(name))
+	if strings.HasPrefix(name, "@") {
+		value, known := m.derived[name]
+		if !known || key != "" {
+			return "", errors.New("it is not known here")
+		}
+		return value, nil
+	}
+	lines := m.header.Values(name) // without white space around, as net/http sends and receives them
 	switch {
-	case strings.HasPrefix(name, "@") && (key != "" || m.method == ""):
-		return "", errors.New("it has no meaning here") // a response has a @status alone (RFC 9421 §2.2.9), which is not known here
-	case strings.HasPrefix(name, "@"):
-		return m.derived(name)
 	case name != strings.ToLower(name):
 		return "", errors.New("names of fields are in lower case")
 	case len(lines) == 0:
@@ -354,51 +324,10 @@ func (m *message) value(component httpsfv.Item) (string, error) {
 	case key != "":
 		return memberOf(lines, key)
 	}
-	for i, line := range lines { // RFC 9421 §2.1
-		lines[i] = strings.Trim(line, " \t")
-	}
 	return strings.Join(lines, ", "), nil
 }
 
-// parameters returns those of a component that are known here. A signature over others cannot be made or checked.
-func parameters(component httpsfv.Item) (key string, ofRequest bool, err error) {
-	for _, name := range component.Params.Names() {
-		value, _ := component.Params.Get(name)
-		switch name {
-		case "key":
-			if key, _ = value.(string); key == "" {
-				err = errors.New("its key is no string")
-			}
-		case "req":
-			if ofRequest, _ = value.(bool); !ofRequest {
-				err = errors.New("its req is not true")
-			}
-		default:
-			err = fmt.Errorf("parameter %q is not known here", name)
-		}
-	}
-	return key, ofRequest, err
-}
-
-// derived returns a component that is no field (RFC 9421 §2.2).
-func (m *message) derived(name string) (string, error) {
-	path, query, _ := strings.Cut(m.target, "?")
-	switch name {
-	case "@method":
-		return m.method, nil
-	case "@scheme":
-		return m.scheme, nil
-	case "@authority":
-		return m.authority, nil
-	case "@target-uri":
-		return m.scheme + "://" + m.authority + m.target, nil
-	case "@path":
-		return path, nil
-	case "@query":
-		return "?" + query, nil // "?" for none too (RFC 9421 §2.2.7)
-	}
-	return "", errors.New("it is not known here")
-}
+var errAbsent = errors.New("the message has no such field")
 
 // memberOf returns one member of a Dictionary field (RFC 9421 §2.1.2).
 func memberOf(lines []string, key string) (string, error) {

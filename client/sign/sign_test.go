@@ -1,7 +1,6 @@
 package sign_test
 
 import (
-	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -32,23 +31,19 @@ func newKey(tb testing.TB) ed25519.PrivateKey {
 	return key
 }
 
-// verifier knows the keys of signers.
-func verifier(tb testing.TB, signers ...*sign.Signer) *sign.Verifier {
+// verify checks a signature as a receiver does who knows the key of s.
+func verify(tb testing.TB, s *sign.Signer, r *http.Request) (sign.Signed, error) {
 	tb.Helper()
-	keys := make(map[string]crypto.PublicKey)
-	for _, s := range signers {
-		id, err := s.KeyID()
-		if err != nil {
-			tb.Fatal(err)
-		}
-		keys[id] = s.Key.Public()
+	own, err := s.KeyID()
+	if err != nil {
+		tb.Fatal(err)
 	}
-	return &sign.Verifier{Key: func(_ context.Context, agent, id string) (crypto.PublicKey, error) {
-		if key, ok := keys[id]; ok {
-			return key, nil
+	return sign.Verify(r, func(_ context.Context, agent, id string) (ed25519.PublicKey, error) {
+		if id == own {
+			return s.Key.Public().(ed25519.PublicKey), nil
 		}
 		return nil, fmt.Errorf("%s lists no such key", agent)
-	}}
+	})
 }
 
 // received returns r as a server would see it.
@@ -91,13 +86,6 @@ func TestWhatASignerCannotDoIsAnError(t *testing.T) {
 		{"agent with a fragment", &sign.Signer{Key: key, Agent: "https://bot.example/#keys"}, "https://a.example/", "fragment"},
 		{"agent with a line break", &sign.Signer{Key: key, Agent: "https://bot.example/\n"}, "https://a.example/", "Signer.Agent"},
 		{"agent beyond ASCII", &sign.Signer{Key: key, Agent: "https://bøt.example/"}, "https://a.example/", "Signer.Agent"},
-		{"negative lifetime", &sign.Signer{Key: key, Agent: agent, Lifetime: -1}, "https://a.example/", "-1ns"},
-		{"half a second", &sign.Signer{Key: key, Agent: agent, Lifetime: time.Second / 2}, "https://a.example/", "500ms"},
-		{"two days", &sign.Signer{Key: key, Agent: agent, Lifetime: 48 * time.Hour}, "https://a.example/", "48h"},
-		{"a field that is not there", &sign.Signer{Key: key, Agent: agent, Cover: []string{"x-none"}}, "https://a.example/", "x-none"},
-		{"a field in capitals", &sign.Signer{Key: key, Agent: agent, Cover: []string{"Accept"}}, "https://a.example/", "lower case"},
-		{"a component of responses", &sign.Signer{Key: key, Agent: agent, Cover: []string{"@status"}}, "https://a.example/", "@status"},
-		{"twice", &sign.Signer{Key: key, Agent: agent, Cover: []string{"@authority"}}, "https://a.example/", "twice"},
 		{"no host", &sign.Signer{Key: key, Agent: agent}, "https:///x", "sign: "},
 		{"another scheme", &sign.Signer{Key: key, Agent: agent}, "mailto:a@b.example", "sign: "},
 		{"a key that fails", &sign.Signer{Key: failing{key}, Agent: agent}, "https://a.example/", "key vault away"},
@@ -129,43 +117,24 @@ func (failing) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return nil, errors.New("key vault away")
 }
 
-func TestAVerifierWithoutKeyVerifiesNothing(t *testing.T) {
-	r := httptest.NewRequest(http.MethodGet, "https://a.example/", nil)
-	if err := (&sign.Signer{Key: newKey(t), Agent: "https://bot.example"}).Sign(r); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := new(sign.Verifier).Verify(r); !errors.Is(err, sign.ErrUnverified) || !strings.Contains(err.Error(), "Verifier.Key is nil") {
-		t.Error(err)
-	}
-}
-
-func TestPlainHTTPIsSignedOnlyIfToldSo(t *testing.T) {
-	s := &sign.Signer{Key: newKey(t), Agent: "https://bot.example"}
-	for _, plain := range []bool{false, true} {
-		s.PlainHTTP = plain
-		r := httptest.NewRequest(http.MethodGet, "http://a.example/", nil)
-		r.Header.Set("Signature", "sig9=:AAAA:")
-		r.Header.Set("Signature-Input", "sig9=()")
-		r.Header.Set("Signature-Agent", `sig9="https://other.example"`)
-		if err := s.Sign(r); err != nil {
-			t.Fatal(err)
-		}
-		_, err := verifier(t, s).Verify(r)
-		if (err == nil) != plain || !plain && len(r.Header) != 0 || plain && len(r.Header.Values("Signature")) != 1 {
-			t.Errorf("PlainHTTP %v: %v, header %v", plain, err, r.Header)
-		}
+func TestPlainHTTPIsNotSigned(t *testing.T) {
+	r := httptest.NewRequest(http.MethodGet, "http://a.example/", nil)
+	r.Header.Set("Signature", "sig9=:AAAA:")
+	r.Header.Set("Signature-Input", "sig9=()")
+	r.Header.Set("Signature-Agent", `sig9="https://other.example"`)
+	err := (&sign.Signer{Key: newKey(t), Agent: "https://bot.example"}).Sign(r)
+	if err != nil || len(r.Header) != 0 {
+		t.Errorf("%v, header %v", err, r.Header)
 	}
 }
 
 // The host that is signed is the one that goes out, as a receiver writes it.
 func TestAuthority(t *testing.T) {
-	s := &sign.Signer{Key: newKey(t), Agent: "https://bot.example", PlainHTTP: true}
+	s := &sign.Signer{Key: newKey(t), Agent: "https://bot.example"}
 	for _, c := range []struct{ link, host, sees string }{
 		{"https://Example.COM/", "", "example.com"},
 		{"https://example.com:443/", "", "example.com"},
 		{"https://example.com:80/", "", "example.com:80"},
-		{"http://example.com:80/", "", "example.com"},
-		{"http://example.com:443/", "", "example.com:443"},
 		{"https://example.com:8443/", "", "example.com:8443"},
 		{"https://[2001:DB8::1]:443/", "", "[2001:db8::1]"},
 		{"https://[2001:db8::1]:8443/", "", "[2001:db8::1]:8443"},
@@ -183,45 +152,39 @@ func TestAuthority(t *testing.T) {
 			}
 			in := received(r)
 			in.Host = c.sees
-			if _, err := verifier(t, s).Verify(in); err != nil {
+			if _, err := verify(t, s, in); err != nil {
 				t.Error(err)
 			}
 			in.Host = "x" + c.sees
-			if _, err := verifier(t, s).Verify(in); !errors.Is(err, sign.ErrInvalid) && !strings.HasPrefix(c.sees, "[") {
+			if _, err := verify(t, s, in); !errors.Is(err, sign.ErrInvalid) && !strings.HasPrefix(c.sees, "[") {
 				t.Errorf("for another host: %v", err)
 			}
 		})
 	}
 }
 
-func TestReplayIsNoticed(t *testing.T) {
+func TestASignatureExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sign.Signer{Key: newKey(t), Agent: "https://bot.example"}
-		v := verifier(t, s)
-		seen := make(map[string]time.Time)
-		v.Replayed = func(id, nonce string, until time.Time) bool {
-			was := seen[id+nonce].After(time.Now()) // what has ended is forgotten
-			seen[id+nonce] = until
-			return was
-		}
 		r := httptest.NewRequest(http.MethodGet, "https://a.example/", nil)
-		for i, want := range []error{nil, sign.ErrInvalid, nil} {
-			if i != 1 {
-				if err := s.Sign(r); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if _, err := v.Verify(r); !errors.Is(err, want) {
-				t.Errorf("%d: %v, want %v", i, err, want)
+		if err := s.Sign(r); err != nil {
+			t.Fatal(err)
+		}
+		first, err := verify(t, s, r)
+		if err != nil || len(first.Nonce) < 32 || first.Expires.Sub(first.Created) != time.Minute {
+			t.Errorf("%+v, %v", first, err)
+		}
+		for _, want := range []error{nil, sign.ErrInvalid} { // it holds for ten seconds more
+			time.Sleep(35 * time.Second)
+			if _, err := verify(t, s, r); !errors.Is(err, want) {
+				t.Errorf("after %v: %v, want %v", time.Since(first.Created), err, want)
 			}
 		}
-		time.Sleep(time.Minute + 5*time.Second) // it holds for ten seconds more
-		if _, err := v.Verify(r); !errors.Is(err, sign.ErrInvalid) {
-			t.Errorf("after expires: %v", err)
+		if err := s.Sign(r); err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(6 * time.Second)
-		if _, err := v.Verify(r); !errors.Is(err, sign.ErrInvalid) {
-			t.Errorf("after its end: %v", err)
+		if again, err := verify(t, s, r); err != nil || again.Nonce == first.Nonce {
+			t.Errorf("signed anew: %+v, %v", again, err)
 		}
 	})
 }
@@ -257,7 +220,7 @@ func TestDirectory(t *testing.T) {
 	}
 	for _, s := range []*sign.Signer{old, young} {
 		id, err := s.KeyID()
-		if key, ok := keys[id].(ed25519.PublicKey); err != nil || !ok || !key.Equal(s.Key.Public()) {
+		if err != nil || !keys[id].Equal(s.Key.Public()) {
 			t.Errorf("key %s: %v, %v", id, keys[id], err)
 		}
 	}
@@ -278,9 +241,6 @@ func TestDirectory(t *testing.T) {
 	resp.Header.Del("Signature-Input")
 	if err := sign.VerifyDirectory(u, resp.Header, body); !errors.Is(err, sign.ErrUnverified) {
 		t.Errorf("without signatures: %v", err)
-	}
-	if resp, err = srv.Client().Post(u.String(), "", nil); err != nil || resp.StatusCode != http.StatusMethodNotAllowed {
-		t.Errorf("POST: %v, %v", resp.Status, err)
 	}
 	for want, s := range map[string]*sign.Signer{
 		"Signer.Key is nil": {},
@@ -336,18 +296,6 @@ func TestADirectoryHoldsForADay(t *testing.T) {
 	})
 }
 
-// A line break in a value would begin a component of its own in what is signed.
-func TestALineBreakIsNotSigned(t *testing.T) {
-	for _, text := range []string{"a\n\"@method\": DELETE", "a\rb"} {
-		s := &sign.Signer{Key: newKey(t), Agent: "https://bot.example", Cover: []string{"x-a"}}
-		r := httptest.NewRequest(http.MethodGet, "https://a.example/", nil)
-		r.Header.Set("X-A", text)
-		if err := s.Sign(r); err == nil || !strings.Contains(err.Error(), "line break") {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-}
-
 func TestWhereTheKeysAre(t *testing.T) {
 	for _, c := range []struct{ agent, revision00, revision01 string }{
 		{"https://bot.example", "https://bot.example" + sign.DirectoryPath, "https://bot.example"},
@@ -380,40 +328,26 @@ func TestKeySetsFromStrangers(t *testing.T) {
 		{`null`, 0, "no JSON Web Key Set"},
 		{`{"keys":null}`, 0, "no JSON Web Key Set"},
 		{`{"keys":{}}`, 0, "no JSON Web Key Set"},
-		{`{"Keys":[]}`, 0, "no JSON Web Key Set"},
-		{`{"keys":[` + good + `],"KEYS":[]}`, 1, ""},
 		{`{"keys":[{"kty":"EC","crv":"P-256"}]}`, 0, ""},
 		{`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AAAA"}]}`, 0, "key 1"},
-		{`{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"}]}`, 0, "key 1"},
-		{`{"keys":[{"kty":"RSA","n":"` + strings.Repeat("A", 400) + `","e":"AQAB"}]}`, 0, "key 1"}, // zeros
 		{`{"keys":[` + strings.Repeat(" ", 1<<16) + `]}`, 0, "bytes"},
 
 		// One odd key voids nothing (RFC 7517 §5).
-		{`{"keys":[{"kty":"oct","kid":5},` + good + `]}`, 1, ""},
-		{`{"keys":[{"kty":"EC","use":["sig"]},` + good + `]}`, 1, ""},
-		{`{"keys":[{"kty":["OKP"]},` + good + `]}`, 1, ""},
+		{`{"keys":[{"kty":"oct"},{"kty":"RSA"},` + good + `]}`, 1, ""},
+		{`{"keys":[{"kty":["OKP"]},` + good + `]}`, 1, "key 1"},
 		{`{"keys":["a key",` + good + `]}`, 1, "key 1"},
 		{`{"keys":[` + good + `,null,7,[]]}`, 1, "key 3"},
 		{`{"keys":[{"kty":"OKP","crv":"Ed25519","x":5},` + good + `]}`, 1, "key 1"},
-		{`{"keys":[{"kty":"RSA","n":"` + rsaModulus + `","e":65537},` + good + `]}`, 1, "key 1"},
 
 		// Keys for something else, or for another time.
 		{`{"keys":[{"use":"sig","alg":"EdDSA","nbf":1,"exp":99999999999,` + good[1:] + `]}`, 1, ""},
 		{`{"keys":[{"alg":"Ed25519","nbf":1743465600000,` + good[1:] + `]}`, 1, ""}, // in milliseconds
 		{`{"keys":[{"use":"enc",` + good[1:] + `]}`, 0, "its use is"},
-		{`{"keys":[{"use":7,` + good[1:] + `]}`, 0, "its use is"},
+		{`{"keys":[{"use":7,` + good[1:] + `]}`, 0, "key 1"},
 		{`{"keys":[{"alg":"ES256",` + good[1:] + `]}`, 0, "its alg is"},
-		{`{"keys":[{"alg":7,` + good[1:] + `]}`, 0, "its alg is"},
 		{`{"keys":[{"exp":1735689600,` + good[1:] + `]}`, 0, "its exp is 2025-01-01T00:00:00Z"},
-		{`{"keys":[{"exp":"never",` + good[1:] + `]}`, 0, "its exp is no number"},
+		{`{"keys":[{"exp":"never",` + good[1:] + `]}`, 0, "key 1"},
 		{`{"keys":[{"nbf":99999999999,` + good[1:] + `]}`, 0, "its nbf is 5138"},
-		{`{"keys":[{"kty":"RSA","alg":"EdDSA","n":"` + rsaModulus + `","e":"AQAB"}]}`, 0, "its alg is"},
-
-		// Keys that anyone can sign with, or that verify nothing.
-		{`{"keys":[{"kty":"RSA","n":"` + rsaModulus + `","e":"AA"},` + good + `]}`, 1, "key 1"},
-		{`{"keys":[{"kty":"RSA","n":"` + rsaModulus + `","e":"AQ"},` + good + `]}`, 1, "key 1"},
-		{`{"keys":[{"kty":"RSA","n":"` + rsaModulus + `","e":"Ag"},` + good + `]}`, 1, "key 1"},
-		{`{"keys":[{"kty":"RSA","n":"` + rsaModulus + `","e":"AQAA"},` + good + `]}`, 1, "key 1"}, // even
 	} {
 		keys, err := sign.ReadKeys([]byte(c.body))
 		if len(keys) != c.keys || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -421,9 +355,6 @@ func TestKeySetsFromStrangers(t *testing.T) {
 		}
 	}
 }
-
-// rsaModulus has 2,048 bits.
-var rsaModulus = base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte{0xC3}, 256))
 
 func jwkOf(key ed25519.PrivateKey) string {
 	id, err := (&sign.Signer{Key: key}).KeyID()
@@ -449,7 +380,7 @@ func FuzzVerify(f *testing.F) {
 		r.Header.Set("Signature", signature)
 		r.Header.Set("Signature-Agent", agent)
 		r.Header.Set("Content-Digest", agent)
-		if _, err := verifier(t, s).Verify(r); err == nil {
+		if _, err := verify(t, s, r); err == nil {
 			t.Errorf("verified %q, %q, %q", input, signature, agent)
 		}
 	})

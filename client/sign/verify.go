@@ -2,23 +2,19 @@ package sign
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"crypto"
 	"crypto/ed25519"
-	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/sha512"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
 	"github.com/dunglas/httpsfv"
-
-	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // What Verify finds, apart from a good signature. Its errors wrap one of them.
@@ -37,89 +33,68 @@ const (
 	skew      = 10 * time.Second // how far the signer's clock may differ
 )
 
-// Verifier checks signatures that Signers make, and others of the same profile with an
-// Ed25519 or RSA-PSS key. It is safe for concurrent use, if its functions are.
-type Verifier struct {
-	// Key returns the public key that the directory of agent lists under keyID: an ed25519.PublicKey or a
-	// *rsa.PublicKey. Its errors mean "not verified". agent comes from the request: if Key fetches it, a stranger has
-	// chosen the URL. If nil, nothing is verified, and the error names Key.
-	Key func(ctx context.Context, agent, keyID string) (crypto.PublicKey, error)
-
-	// Replayed reports whether it was called with the same nonce of the same key before. It may
-	// forget a nonce after until: by then the signature has expired. If it is set, a
-	// signature without a nonce is invalid. If nil, a signature may be used again until it expires.
-	Replayed func(keyID, nonce string, until time.Time) bool
-}
-
 // Signed is what a good signature says.
 type Signed struct {
 	Agent   string // of the Signature-Agent field
 	KeyID   string
+	Nonce   string // "" if it has none
 	Created time.Time
 	Expires time.Time
 }
 
-// Verify checks the signature of a request that a server has received. If r.URL has no scheme, that is https for a
-// request over TLS and http for any other: behind a proxy that ends TLS, set it first.
+// Verify checks the signature of a request that a server has received: one that a Signer made, or another of the same
+// profile with an Ed25519 key. If r.URL has no scheme, that is https for a request over TLS and http for any other:
+// behind a proxy that ends TLS, set it first.
 //
-// A good signature vouches for what it covers: the site, the agent, and what else the signer
-// chose, which may leave out the method and the path. A covered Content-Digest is compared
-// with the body, up to 1 MiB, and the body can be read again.
+// key returns the public key that the directory of agent lists under keyID. Its errors mean "not verified". agent comes
+// from the request: if key fetches it, a stranger has chosen the URL.
+//
+// A good signature vouches for what it covers: the site, the agent, and what else the signer chose, which may leave out
+// the method and the path. A covered Content-Digest is compared with the body, up to 1 MiB, and the body can be read
+// again. Until ten seconds after it expires, a signature can be used again: who minds keeps each KeyID with its Nonce
+// for as long.
 //
 // The error wraps ErrUnverified or ErrInvalid; Signed is then zero.
-func (v *Verifier) Verify(r *http.Request) (Signed, error) {
-	s, err := v.verify(r)
+func Verify(r *http.Request, key func(ctx context.Context, agent, keyID string) (ed25519.PublicKey, error)) (Signed, error) {
+	g, err := verify(r, key)
 	switch {
 	case err == nil:
-		return s, nil
+		return g.Signed, nil
 	case errors.Is(err, ErrUnverified):
 		return Signed{}, err
 	}
 	return Signed{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 }
 
-func (v *Verifier) verify(r *http.Request) (s Signed, err error) {
-	if v.Key == nil {
-		return s, fmt.Errorf("%w: Verifier.Key is nil: set what looks up keys", ErrUnverified)
-	}
+func verify(r *http.Request, key func(ctx context.Context, agent, keyID string) (ed25519.PublicKey, error)) (g given, err error) {
 	label, input, err := find(r.Header)
 	if err != nil {
-		return s, err
+		return g, err
 	}
 	agent, err := agentOf(r.Header, label, input.Items)
 	if err != nil {
-		return s, err
+		return g, err
 	}
-	m, err := received(r)
+	m, err := requestOf(r)
 	if err != nil {
-		return s, err
+		return g, err
 	}
-	g, err := open(m, label, input)
+	if g, err = open(m, label, input); err != nil {
+		return g, err
+	}
+	// key may fetch from where the request says, so what costs nothing was checked before.
+	x, err := key(r.Context(), agent, g.KeyID)
 	if err != nil {
-		return s, err
+		return g, fmt.Errorf("%w: no key %q of %q: %w", ErrUnverified, g.KeyID, agent, err)
 	}
-	// Key may fetch from where the request says, so what costs nothing was checked before.
-	key, err := v.Key(r.Context(), agent, g.KeyID)
-	if err != nil {
-		return s, fmt.Errorf("%w: no key %q of %q: %w", ErrUnverified, g.KeyID, agent, err)
-	}
-	if err := g.check(key); err != nil {
-		return s, err
-	}
-	if covers(input.Items, "content-digest") {
-		if !coversWhole(input.Items, "content-digest") { // beside one digest, anyone may set another
-			return s, errors.New("it covers only a member of Content-Digest")
-		}
-		if err := checkDigest(r); err != nil {
-			return s, err
-		}
-	}
-	// Last: a forged request must not use up the nonce of a good one.
-	if v.Replayed != nil && (g.nonce == "" || v.Replayed(g.KeyID, g.nonce, g.Expires.Add(skew))) {
-		return s, errors.New("its nonce was used before, or is missing")
+	if err := g.check(x); err != nil {
+		return g, err
 	}
 	g.Agent = agent
-	return g.Signed, nil
+	if covered(input.Items, "content-digest") != nil {
+		return g, checkDigest(r, input.Items)
+	}
+	return g, nil
 }
 
 // find returns the one signature that has our tag.
@@ -175,72 +150,27 @@ func size(fields ...[]string) (n int) {
 	return n
 }
 
-// bytesOf returns a member of a Dictionary that is a Byte Sequence.
-func bytesOf(lines []string, key string) ([]byte, error) {
-	d, err := httpsfv.UnmarshalDictionary(lines)
-	if err != nil {
-		return nil, fmt.Errorf("its Signature: %w", err)
+// covered returns the first component of that name, with any parameters, or nil.
+func covered(components []httpsfv.Item, name string) *httpsfv.Item {
+	if i := slices.IndexFunc(components, func(c httpsfv.Item) bool { return c.Value == name }); i >= 0 {
+		return &components[i]
 	}
-	member, _ := d.Get(key)
-	item, _ := member.(httpsfv.Item)
-	if b, ok := item.Value.([]byte); ok {
-		return b, nil
-	}
-	return nil, fmt.Errorf("its Signature has no byte sequence %q", key)
+	return nil
 }
 
-// given is what a signature says, what it is over, and its bytes.
-type given struct {
-	Signed
-	alg, nonce string
-	text       string
-	signature  []byte
-}
-
-// open reads a signature of m, and checks all but that the key made it.
-func open(m *message, label string, input httpsfv.InnerList) (g given, err error) {
-	for name, to := range map[string]*string{"keyid": &g.KeyID, "alg": &g.alg, "nonce": &g.nonce} {
-		value, ok := input.Params.Get(name)
-		text, isText := value.(string)
-		if ok && !isText || name == "keyid" && text == "" {
-			return g, fmt.Errorf("its %s is no string, or missing", name)
-		}
-		*to = text
-	}
-	for name, to := range map[string]*time.Time{"created": &g.Created, "expires": &g.Expires} {
-		value, _ := input.Params.Get(name)
-		seconds, ok := value.(int64)
-		if !ok {
-			return g, fmt.Errorf("it has no %s in whole seconds", name)
-		}
-		*to = time.Unix(seconds, 0)
-	}
-	switch now := time.Now(); {
-	case g.Created.After(now.Add(skew)):
-		return g, fmt.Errorf("it was created %v from now", g.Created.Sub(now).Round(time.Second))
-	case !g.Expires.After(now.Add(-skew)):
-		return g, fmt.Errorf("it expired %v ago", now.Sub(g.Expires).Round(time.Second))
-	case g.Expires.Before(g.Created):
-		return g, errors.New("it expires before it was created")
-	}
-	if g.text, err = base(m, input); err != nil {
-		return g, err
-	}
-	g.signature, err = bytesOf(m.header.Values("Signature"), label)
-	return g, err
-}
-
-// agentOf returns what Signature-Agent says under a signature's label, or the plain string of
-// the older form. The signature must cover it, and the site that it is for.
+// agentOf returns what Signature-Agent says in the member that the signature covers, or the plain string of the older
+// form. The signature must cover it, and the site that it is for. The draft wants the signature's own label for the
+// member, but prints examples with another. Some signers cover the whole field.
 func agentOf(h http.Header, label string, components []httpsfv.Item) (string, error) {
-	if !covers(components, "@authority") && !covers(components, "@target-uri") {
+	if covered(components, "@authority") == nil && covered(components, "@target-uri") == nil {
 		return "", errors.New("it covers neither @authority nor @target-uri, so it is for any site")
 	}
 	lines := h.Values("Signature-Agent")
 	if len(lines) == 0 {
 		return "", fmt.Errorf("%w: the request names no Signature-Agent", ErrUnverified)
 	}
-	if !covers(components, "signature-agent") {
+	component := covered(components, "signature-agent")
+	if component == nil {
 		return "", errors.New("it does not cover signature-agent")
 	}
 	item, err := httpsfv.UnmarshalItem(lines)
@@ -249,7 +179,10 @@ func agentOf(h http.Header, label string, components []httpsfv.Item) (string, er
 		if err != nil {
 			return "", fmt.Errorf("Signature-Agent: %w", err)
 		}
-		member, ok := d.Get(agentKey(components, label))
+		if key, ok := component.Params.Get("key"); ok {
+			label, _ = key.(string)
+		}
+		member, ok := d.Get(label)
 		if !ok {
 			return "", errors.New("it covers no member of Signature-Agent that is there")
 		}
@@ -265,100 +198,84 @@ func agentOf(h http.Header, label string, components []httpsfv.Item) (string, er
 	return agent, nil
 }
 
-// covers reports whether a component of that name, with any parameters, is covered.
-func covers(components []httpsfv.Item, name string) bool {
-	return slices.ContainsFunc(components, func(c httpsfv.Item) bool { return c.Value == name })
+// given is what a signature says, what it is over, and its bytes.
+type given struct {
+	Signed
+	text      string
+	signature []byte
 }
 
-// coversWhole reports whether a field of the message itself is covered, and not only a member.
-func coversWhole(components []httpsfv.Item, name string) bool {
-	return slices.ContainsFunc(components, func(c httpsfv.Item) bool { return c.Value == name && len(c.Params.Names()) == 0 })
-}
-
-// agentKey returns the member of signature-agent that is covered. The draft wants the
-// signature's own label there, but prints examples with another. Some signers cover the whole field.
-func agentKey(components []httpsfv.Item, label string) (key string) {
-	if coversWhole(components, "signature-agent") {
-		return label
+// open reads a signature of m, and checks all but that the key made it.
+func open(m *message, label string, input httpsfv.InnerList) (g given, err error) {
+	get := func(name string) any {
+		value, _ := input.Params.Get(name)
+		return value
 	}
-	for _, c := range components {
-		if k, _ := c.Params.Get("key"); c.Value == "signature-agent" && key != label {
-			key, _ = k.(string)
-		}
+	g.KeyID, _ = get("keyid").(string)
+	g.Nonce, _ = get("nonce").(string)
+	created, hasCreated := get("created").(int64)
+	expires, hasExpires := get("expires").(int64)
+	g.Created, g.Expires = time.Unix(created, 0), time.Unix(expires, 0)
+	switch now, alg := time.Now(), get("alg"); {
+	case g.KeyID == "" || !hasCreated || !hasExpires:
+		return g, errors.New("it has no keyid, or no created and expires in whole seconds")
+	case alg != nil && alg != "ed25519": // the key decides on the algorithm; HMAC is not allowed: both sides could sign
+		return g, fmt.Errorf("its alg is %v, not ed25519", alg)
+	case g.Created.After(now.Add(skew)):
+		return g, fmt.Errorf("it was created %v from now", g.Created.Sub(now).Round(time.Second))
+	case !g.Expires.After(now.Add(-skew)):
+		return g, fmt.Errorf("it expired %v ago", now.Sub(g.Expires).Round(time.Second))
+	case g.Expires.Before(g.Created):
+		return g, errors.New("it expires before it was created")
 	}
-	return key
-}
-
-// received returns r as it came.
-func received(r *http.Request) (*message, error) {
-	m := &message{header: r.Header, method: r.Method, scheme: r.URL.Scheme, target: r.RequestURI}
-	if m.scheme == "" {
-		m.scheme = "http"
-		if r.TLS != nil {
-			m.scheme = "https"
-		}
+	if g.text, err = base(m, input); err != nil {
+		return g, err
 	}
-	if m.target == "" || m.target[0] != '/' { // made by hand, or absolute
-		m.target = r.URL.RequestURI()
-	}
-	o, err := fetch.OriginOf(&url.URL{Scheme: m.scheme, Host: cmp.Or(r.Host, r.URL.Host)})
+	d, err := httpsfv.UnmarshalDictionary(m.header.Values("Signature"))
 	if err != nil {
-		return nil, err
+		return g, fmt.Errorf("its Signature: %w", err)
 	}
-	m.authority = o.HostField()
-	return m, nil
+	member, _ := d.Get(label)
+	item, _ := member.(httpsfv.Item)
+	if g.signature, _ = item.Value.([]byte); g.signature == nil {
+		return g, fmt.Errorf("its Signature has no byte sequence %q", label)
+	}
+	return g, nil
 }
 
-// check checks that a key made the signature. The key decides on the algorithm; a parameter that names another is an
-// error. HMAC is not allowed: both sides could sign.
-func (g *given) check(key crypto.PublicKey) error {
-	alg, holds := "", false
-	switch key := key.(type) {
-	case ed25519.PublicKey:
-		alg, holds = "ed25519", len(key) == ed25519.PublicKeySize && ed25519.Verify(key, []byte(g.text), g.signature)
-	case *rsa.PublicKey:
-		sum := sha512.Sum512([]byte(g.text)) // with 64 bytes of salt (RFC 9421 §3.3.1)
-		alg, holds = "rsa-pss-sha512", rsa.VerifyPSS(key, crypto.SHA512, sum[:], g.signature, &rsa.PSSOptions{SaltLength: 64}) == nil
-	default:
-		return fmt.Errorf("%w: a key of type %T", ErrUnverified, key)
-	}
-	if g.alg != "" && g.alg != alg {
-		return fmt.Errorf("its alg is %q, its key is for %s", g.alg, alg)
-	}
-	if !holds {
+// check checks that a key made the signature.
+func (g *given) check(key ed25519.PublicKey) error {
+	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, []byte(g.text), g.signature) {
 		return errors.New("it is not of this request and key")
 	}
 	return nil
 }
 
 // checkDigest compares the Content-Digest of r with its body, which can be read again.
-func checkDigest(r *http.Request) error {
-	rest := cmp.Or(r.Body, io.ReadCloser(http.NoBody))
-	body, err := io.ReadAll(io.LimitReader(rest, maxBody+1))
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(body), rest), rest}
-	switch {
-	case err != nil:
+func checkDigest(r *http.Request, components []httpsfv.Item) error {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
+	if err != nil {
 		return fmt.Errorf("Content-Digest: %w", err)
-	case len(body) > maxBody:
-		return fmt.Errorf("Content-Digest: the body has more than %d bytes", maxBody)
 	}
-	return compareDigest(r.Header.Values("Content-Digest"), body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return compareDigest(r.Header, components, body)
 }
 
-// compareDigest holds a body against a Content-Digest field (RFC 9530 §2).
-func compareDigest(lines []string, body []byte) error {
-	d, err := httpsfv.UnmarshalDictionary(lines)
+// compareDigest holds a body against the Content-Digest field (RFC 9530 §2) that a signature covers as a whole: beside a
+// member of it, anyone may set another.
+func compareDigest(h http.Header, components []httpsfv.Item, body []byte) error {
+	if c := covered(components, "content-digest"); c == nil || len(c.Params.Names()) > 0 {
+		return errors.New("it does not cover Content-Digest as a whole")
+	}
+	d, err := httpsfv.UnmarshalDictionary(h.Values("Content-Digest"))
 	if err != nil {
 		return fmt.Errorf("Content-Digest: %w", err)
 	}
 	known := false
-	for name, alg := range map[string]crypto.Hash{"sha-256": crypto.SHA256, "sha-512": crypto.SHA512} {
+	for name, newHash := range map[string]func() hash.Hash{"sha-256": sha256.New, "sha-512": sha512.New} {
 		if member, has := d.Get(name); has {
 			known = true
-			sum := alg.New()
+			sum := newHash()
 			sum.Write(body)
 			item, _ := member.(httpsfv.Item)
 			if want, _ := item.Value.([]byte); !bytes.Equal(want, sum.Sum(nil)) {

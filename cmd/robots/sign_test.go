@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto"
+	"crypto/ed25519"
 	"encoding/pem"
 	"errors"
 	"net/http"
@@ -24,14 +24,14 @@ func walledCmd(ts *testscript.TestScript, neg bool, args []string) {
 	set := ts.ReadFile(args[0])
 	keys, err := sign.ReadKeys([]byte(set))
 	ts.Check(err)
-	verifier := &sign.Verifier{Key: func(_ context.Context, _, id string) (crypto.PublicKey, error) {
+	lookUp := func(_ context.Context, _, id string) (ed25519.PublicKey, error) {
 		if key := keys[id]; key != nil {
 			return key, nil
 		}
 		return nil, errors.New("not listed")
-	}}
+	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch _, err := verifier.Verify(r); {
+		switch _, err := sign.Verify(r, lookUp); {
 		case r.URL.Path == sign.DirectoryPath:
 			w.Header().Set("Content-Type", sign.DirectoryType)
 			w.Write([]byte(set))
