@@ -7,6 +7,7 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func verify(tb testing.TB, s *sign.Signer, r *http.Request) (sign.Signed, error)
 // received returns r as a server would see it.
 func received(r *http.Request) *http.Request {
 	in := httptest.NewRequest(r.Method, r.URL.RequestURI(), r.Body)
-	in.URL.Scheme, in.Host, in.Header = r.URL.Scheme, r.URL.Host, r.Header.Clone()
+	in.TLS, in.Host, in.Header = new(tls.ConnectionState), r.URL.Host, r.Header.Clone()
 	if r.Host != "" {
 		in.Host = r.Host
 	}
@@ -135,6 +136,7 @@ func TestAuthority(t *testing.T) {
 		{"https://Example.COM/", "", "example.com"},
 		{"https://example.com:443/", "", "example.com"},
 		{"https://example.com:80/", "", "example.com:80"},
+		{"https://example.com/", "", "EXAMPLE.com:443"},
 		{"https://example.com:8443/", "", "example.com:8443"},
 		{"https://[2001:DB8::1]:443/", "", "[2001:db8::1]"},
 		{"https://[2001:db8::1]:8443/", "", "[2001:db8::1]:8443"},

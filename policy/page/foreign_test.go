@@ -34,7 +34,9 @@ func TestNothingIsLostBehindForeignElements(t *testing.T) {
 		{"<svg><foreignObject><p><style/><!--</style></svg>" + noindex, false},
 		{"<svg><p><style/><!--</style>" + noindex, false},
 		{"<svg><![CDATA[ > <!-- ]]></svg>" + noindex, false},
+		{"<svg><desc><style/></svg><!--</style>" + noindex, false},
 		{"<svg><title/></svg><p>", true},
+		{"<svg></svg><!--" + noindex + "-->", true},
 		{"<script><!-- ---><script></script>" + noindex, true}, // no svg: three dashes end a comment, too
 	} {
 		e := page.ParseHTML([]byte(c.text)).For(policy.RFC9309)

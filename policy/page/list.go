@@ -227,10 +227,6 @@ var (
 	shifts = [...]string{"", "-0700", "-07:00", "-07"}
 )
 
-// firstYear is the first that ISO 8601 has without agreement between the
-// parties. What lies before it is a programmer's null, "0001-01-01".
-const firstYear = 1583
-
 // parseDate reads the value of unavailable_after: the dates of RFC 822 and RFC 850 and those of ISO 8601, with a zone
 // by name or by offset. Without a zone it is UTC, without a time the day begins it, which is the strict reading.
 func parseDate(s string) (time.Time, bool) {
@@ -247,7 +243,7 @@ func parseDate(s string) (time.Time, bool) {
 		for _, clock := range clocks {
 			for _, shift := range shifts {
 				if t, err := time.Parse(day+clock+shift, s); err == nil {
-					return t, t.Year() >= firstYear
+					return t, !t.IsZero() // "0001-01-01" is a programmer's null
 				}
 			}
 		}

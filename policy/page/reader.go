@@ -192,14 +192,13 @@ func (s *scanner) passOver(kind html.TokenType, name string, raw bool, token []b
 	}
 }
 
-// attributes returns those of a tag. Of two equal names the first counts.
+// attributes returns those of a tag. Of two equal names the Tokenizer returns the first.
 func attributes(z *html.Tokenizer) map[string]string {
 	a := map[string]string{}
 	for more := true; more; {
 		var key, value []byte
-		if key, value, more = z.TagAttr(); key != nil {
-			a[string(key)] = string(value)
-		}
+		key, value, more = z.TagAttr()
+		a[string(key)] = string(value)
 	}
 	return a
 }

@@ -221,6 +221,7 @@ func TestNamesOfTDMRepHaveOneSpelling(t *testing.T) {
 	for _, file := range []string{
 		`[{"location":"/","tdm-reservation":1,"TDM-Reservation":0}]`,
 		`[{"location":"/","Location":"/zzz","tdm-reservation":1}]`,
+		`[{"location":"/x#","tdm-reservation":0},{"location":"/x\nuser-agent: a","tdm-reservation":0},{"location":"/","tdm-reservation":1}]`,
 	} {
 		what, _, err := usage.For(usage.ParseTDMRep([]byte(file), "/x"), usage.TrainAI)
 		if err != nil || what != usage.Disallow {
@@ -249,6 +250,7 @@ func TestAnEscapedPathIsAsLongAsThatInUTF8(t *testing.T) {
 	for _, file := range []string{
 		"User-agent: *\nContent-Usage: /%C3%A9 train-ai=y\nContent-Usage: /é train-ai=n\n",
 		"User-agent: *\nContent-Usage: /é train-ai=y\nContent-Usage: /%C3%A9 train-ai=n\n",
+		"User-agent: *\nContent-Usage: /é train-ai=n\nContent-Usage: / train-ai=y\n",
 	} {
 		said := usage.ParseRobots(policy.Parse([]byte(file)), "a", "/%C3%A9")
 		if got := preference(t, said, usage.TrainAI); got != usage.Disallow {
