@@ -16,10 +16,10 @@
 // the receiver: an origin for 00, the full URL for 01. [KeySetURLs] tells what an agent means to each. Some receivers
 // still know only the form of Signature-Agent before both, see Signer.BareAgent.
 //
-// Seen in 2026-11, in both directions, and with a wrong agent refused: the JavaScript library
-// http-message-signatures 1.0 agrees on signatures of both revisions, and on those of [Directory].
-// Cloudflare's web-bot-auth 0.1.3 agrees on the bare agent; it knows no members of a dictionary
-// (RFC 9421 §2.1.2), so that it refuses both revisions, and its directories are signed without their content.
+// Tried every night, in both directions, and with a wrong agent refused: the JavaScript library http-message-signatures
+// 1.0.6 agrees on signatures of both revisions, and on those of [Directory]. Cloudflare's web-bot-auth 0.1.3 agrees on
+// the bare agent; it knows no members of a dictionary (RFC 9421 §2.1.2), so that it refuses both revisions, and its
+// directories are signed without their content.
 //
 // [Verify] checks signatures, in tests and at the receiving end. Keys are of Ed25519.
 package sign
