@@ -164,7 +164,8 @@ func (s *Signer) attach(m *message, label string, input httpsfv.InnerList) error
 
 // agentURL returns an agent as a URL if it is one of https, else nil. All sites see it: it has no password.
 func agentURL(agent string) *url.URL {
-	if u, err := url.Parse(agent); err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.Fragment == "" {
+	u, err := url.Parse(agent)
+	if err == nil && u.Scheme == "https" && u.Hostname() != "" && u.User == nil && u.Fragment == "" {
 		return u
 	}
 	return nil

@@ -308,6 +308,7 @@ func TestWhereTheKeysAre(t *testing.T) {
 		{"http://bot.example", "", ""},
 		{"bot.example", "", ""},
 		{"https://", "", ""},
+		{"https://:443", "", ""},
 	} {
 		r00, r01, err := sign.KeySetURLs(c.agent)
 		if r00 != c.revision00 || r01 != c.revision01 || (err == nil) != (c.revision01 != "") {

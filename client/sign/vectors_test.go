@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto"
 	"crypto/ed25519"
+	"crypto/hmac"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
@@ -137,7 +139,7 @@ func checkVector(t *testing.T, f fact, all map[string]fact) {
 		t.Errorf("base\n%s\n%v\nwant\n%s", text, err, f.Base)
 	}
 	if f.Key == "WBK-2" {
-		checkRSA(t, f, all[f.Key], text)
+		checkRSA(t, f, all, text)
 		return
 	}
 	s := signerOf(t, all["WBK-1"])
@@ -178,7 +180,19 @@ func checkVector(t *testing.T, f fact, all map[string]fact) {
 }
 
 // checkRSA checks a signature of a kind that Verify does not know: the base that it is over is ours.
-func checkRSA(t *testing.T, f, key fact, text string) {
+func checkRSA(t *testing.T, f fact, all map[string]fact, text string) {
+	_, value, _ := strings.Cut(f.Signature, "=:")
+	signature, _ := base64.StdEncoding.DecodeString(strings.TrimSuffix(value, ":"))
+	if !holdsRSA(t, all["WBK-2"], text, signature) {
+		t.Errorf("not of this base:\n%s", text)
+	}
+	if _, err := Verify(f.request(), lookUp("", nil)); !errors.Is(err, ErrUnverified) {
+		t.Errorf("Verify: %v", err)
+	}
+}
+
+func holdsRSA(t *testing.T, key fact, text string, signature []byte) bool {
+	t.Helper()
 	var jwk struct{ N string }
 	if err := json.Unmarshal(key.JWK, &jwk); err != nil {
 		t.Fatal(err)
@@ -187,15 +201,57 @@ func checkRSA(t *testing.T, f, key fact, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, value, _ := strings.Cut(f.Signature, "=:")
-	signature, _ := base64.StdEncoding.DecodeString(strings.TrimSuffix(value, ":"))
 	sum := sha512.Sum512([]byte(text))
 	public := &rsa.PublicKey{N: new(big.Int).SetBytes(n), E: 65537}
-	if err := rsa.VerifyPSS(public, crypto.SHA512, sum[:], signature, &rsa.PSSOptions{SaltLength: 64}); err != nil {
-		t.Error(err)
+	return rsa.VerifyPSS(public, crypto.SHA512, sum[:], signature, &rsa.PSSOptions{SaltLength: 64}) == nil
+}
+
+// The requests of RFC 9421 §B.2 that cover what is known here. It prints their signatures, with keys of several kinds.
+func TestTheRequestsOfTheRFC(t *testing.T) {
+	all := facts(t)
+	x, err := signerOf(t, all["WBK-1"]).public()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := Verify(f.request(), lookUp("", nil)); !errors.Is(err, ErrUnverified) {
-		t.Errorf("Verify: %v", err)
+	ofRSA := func(text string, signature []byte) bool { return holdsRSA(t, all["WBK-2"], text, signature) }
+	ofEd25519 := func(text string, signature []byte) bool {
+		return (&given{text: text, signature: signature}).check(x) == nil
+	}
+	ofHMAC := func(text string, signature []byte) bool {
+		secret, _ := base64.StdEncoding.DecodeString("uzvJfB4u3N0Jy4T7NZ75MDVcr8zSTInedJtkgcu46YW4XByzNJjxBdtjUkdJPBtbmHhIDi6pcl8jsasjlTMtDQ==")
+		sum := hmac.New(sha256.New, secret)
+		sum.Write([]byte(text))
+		return hmac.Equal(sum.Sum(nil), signature)
+	}
+	r := httptest.NewRequest(http.MethodPost, "https://example.com/foo?param=Value&Pet=dog", nil)
+	for name, value := range map[string]string{
+		"Date": "Tue, 20 Apr 2021 02:07:55 GMT", "Content-Type": "application/json", "Content-Length": "18",
+		"Content-Digest": "sha-512=:WZDPaVn/7XgHaAy8pmojAkGWoRx2UFChF41A2svX+TaPm+AbwAgBWnrIiYllu7BNNyealdVLvRwEmTHWXvJwew==:",
+	} {
+		r.Header.Set(name, value)
+	}
+	m, err := requestOf(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		section, input, signature string
+		holds                     func(text string, signature []byte) bool
+	}{
+		{"B.2.1", `();created=1618884473;keyid="test-key-rsa-pss";nonce="b3k2pp5k7z-50gnwp.yemd"`,
+			"d2pmTvmbncD3xQm8E9ZV2828BjQWGgiwAaw5bAkgibUopemLJcWDy/lkbbHAve4cRAtx31Iq786U7it++wgGxbtRxf8Udx7zFZsckzXaJMkA7ChG52eSkFxykJeNqsrWH5S+oxNFlD4dzVuwe8DhTSja8xxbR/Z2cOGdCbzR72rgFWhzx2VjBqJzsPLMIQKhO4DGezXehhWwE56YCE+O6c0mKZsfxVrogUvA4HELjVKWmAvtl6UnCh8jYzuVG5WSb/QEVPnP5TmcAnLH1g+s++v6d4s8m0gCw1fV5/SITLq9mhho8K3+7EPYTU8IU1bLhdxO5Nyt8C8ssinQ98Xw9Q==", ofRSA},
+		{"B.2.3", `("date" "@method" "@path" "@query" "@authority" "content-type" "content-digest" "content-length");created=1618884473;keyid="test-key-rsa-pss"`,
+			"bbN8oArOxYoyylQQUU6QYwrTuaxLwjAC9fbY2F6SVWvh0yBiMIRGOnMYwZ/5MR6fb0Kh1rIRASVxFkeGt683+qRpRRU5p2voTp768ZrCUb38K0fUxN0O0iC59DzYx8DFll5GmydPxSmme9v6ULbMFkl+V5B1TP/yPViV7KsLNmvKiLJH1pFkh/aYA2HXXZzNBXmIkoQoLd7YfW91kE9o/CCoC1xMy7JA1ipwvKvfrs65ldmlu9bpG6A9BmzhuzF8Eim5f8ui9eH8LZH896+QIF61ka39VBrohr9iyMUJpvRX2Zbhl5ZJzSRxpJyoEZAFL2FUo5fTIztsDZKEgM4cUA==", ofRSA},
+		{"B.2.5", `("date" "@authority" "content-type");created=1618884473;keyid="test-shared-secret"`,
+			"pxcQw6G3AjtMBQjwo8XzkZf/bws5LelbaMk5rGIGtE8=", ofHMAC},
+		{"B.2.6", `("date" "@method" "@path" "@authority" "content-type" "content-length");created=1618884473;keyid="test-key-ed25519"`,
+			"wqcAqbmYJ2ji2glfAMaRy4gruYYnx2nEFN2HN6jrnDnQCK1u02Gb04v9EDgwUPiu4A0w6vuQv5lIp5WPpBKRCw==", ofEd25519},
+	} {
+		text, err := base(m, listOf(t, "sig="+c.input, "sig"))
+		signature, _ := base64.StdEncoding.DecodeString(c.signature)
+		if err != nil || !c.holds(text, signature) {
+			t.Errorf("§%s: %v, not of this base:\n%s", c.section, err, text)
+		}
 	}
 }
 

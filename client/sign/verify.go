@@ -55,8 +55,19 @@ type Signed struct {
 // for as long.
 //
 // The error wraps ErrUnverified or ErrInvalid; Signed is then zero.
-func Verify(r *http.Request, key func(ctx context.Context, agent, keyID string) (ed25519.PublicKey, error)) (Signed, error) {
-	g, err := verify(r, key)
+func Verify(
+	r *http.Request, key func(ctx context.Context, agent, keyID string) (ed25519.PublicKey, error),
+) (Signed, error) {
+	g, err := read(r)
+	if err == nil {
+		// key may fetch from where the request says, so what costs nothing was checked before.
+		var x ed25519.PublicKey
+		if x, err = key(r.Context(), g.Agent, g.KeyID); err != nil {
+			err = fmt.Errorf("%w: no key %q of %q: %w", ErrUnverified, g.KeyID, g.Agent, err)
+		} else if err = g.check(x); err == nil && covered(g.components, "content-digest") != nil {
+			err = checkDigest(r, g.components)
+		}
+	}
 	switch {
 	case err == nil:
 		return g.Signed, nil
@@ -66,7 +77,8 @@ func Verify(r *http.Request, key func(ctx context.Context, agent, keyID string) 
 	return Signed{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 }
 
-func verify(r *http.Request, key func(ctx context.Context, agent, keyID string) (ed25519.PublicKey, error)) (g given, err error) {
+// read reads the signature of r, and checks all but that the key made it.
+func read(r *http.Request) (g given, err error) {
 	label, input, err := find(r.Header)
 	if err != nil {
 		return g, err
@@ -79,22 +91,9 @@ func verify(r *http.Request, key func(ctx context.Context, agent, keyID string) 
 	if err != nil {
 		return g, err
 	}
-	if g, err = open(m, label, input); err != nil {
-		return g, err
-	}
-	// key may fetch from where the request says, so what costs nothing was checked before.
-	x, err := key(r.Context(), agent, g.KeyID)
-	if err != nil {
-		return g, fmt.Errorf("%w: no key %q of %q: %w", ErrUnverified, g.KeyID, agent, err)
-	}
-	if err := g.check(x); err != nil {
-		return g, err
-	}
+	g, err = open(m, label, input)
 	g.Agent = agent
-	if covered(input.Items, "content-digest") != nil {
-		return g, checkDigest(r, input.Items)
-	}
-	return g, nil
+	return g, err
 }
 
 // find returns the one signature that has our tag.
@@ -201,8 +200,9 @@ func agentOf(h http.Header, label string, components []httpsfv.Item) (string, er
 // given is what a signature says, what it is over, and its bytes.
 type given struct {
 	Signed
-	text      string
-	signature []byte
+	components []httpsfv.Item
+	text       string
+	signature  []byte
 }
 
 // open reads a signature of m, and checks all but that the key made it.
@@ -211,6 +211,7 @@ func open(m *message, label string, input httpsfv.InnerList) (g given, err error
 		value, _ := input.Params.Get(name)
 		return value
 	}
+	g.components = input.Items
 	g.KeyID, _ = get("keyid").(string)
 	g.Nonce, _ = get("nonce").(string)
 	created, hasCreated := get("created").(int64)
@@ -261,8 +262,8 @@ func checkDigest(r *http.Request, components []httpsfv.Item) error {
 	return compareDigest(r.Header, components, body)
 }
 
-// compareDigest holds a body against the Content-Digest field (RFC 9530 §2) that a signature covers as a whole: beside a
-// member of it, anyone may set another.
+// compareDigest holds a body against the Content-Digest field (RFC 9530 §2) that a signature covers as a whole: beside
+// a member of it, anyone may set another.
 func compareDigest(h http.Header, components []httpsfv.Item, body []byte) error {
 	if c := covered(components, "content-digest"); c == nil || len(c.Params.Names()) > 0 {
 		return errors.New("it does not cover Content-Digest as a whole")

@@ -217,7 +217,9 @@ var (
 
 // isWeekday reports whether s is the name of a weekday, whole as in RFC 850 or its first three letters as in RFC 822.
 func isWeekday(s string) bool {
-	return slices.ContainsFunc(weekdays[:], func(day string) bool { return ascii.FoldEqual(s, day) || ascii.FoldEqual(s, day[:3]) })
+	return slices.ContainsFunc(weekdays[:], func(day string) bool {
+		return ascii.FoldEqual(s, day) || ascii.FoldEqual(s, day[:3])
+	})
 }
 
 // The parts of the dates that are read, for time.Parse.

@@ -20,10 +20,11 @@ const maxPage = 256 << 10
 //	body := &page.Reader{Body: resp.Body, ContentType: resp.Header.Get("Content-Type")}
 //	resp.Body = body
 //
-// Bodies that are not HTML are passed on untouched. Of HTML the first 256 KiB are kept, for as long as the Reader is. If
-// a meta element seems to follow them, the rules are incomplete.
+// Bodies that are not HTML are passed on untouched. Of HTML the first 256 KiB are kept, for as long as the Reader is.
+// If a meta element seems to follow them, the rules are incomplete.
 //
-// Body must be decoded: of a gzipped one nothing can be read. The rules of a page in UTF-16 or ISO-2022-JP are incomplete.
+// Body must be decoded: of a gzipped one nothing can be read. The rules of a page in UTF-16 or ISO-2022-JP are
+// incomplete.
 //
 // Like its Body, a Reader is for one goroutine at a time, but Close may be called while another reads if that holds for
 // Body. A Reader must not be copied. The zero Reader is an empty page.
@@ -129,7 +130,9 @@ func mediaType(contentType string) string {
 const maxReuse = 1 << 10
 
 // rawElements are the elements whose content is no markup to a Tokenizer, but is in svg and math.
-var rawElements = [...]string{"script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "plaintext"}
+var rawElements = [...]string{
+	"script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "plaintext",
+}
 
 // A scanner reads the meta elements of a page: what x/net/html's Tokenizer finds, except that the content of noscript
 // is markup, as for a reader without scripts, and that "/>" closes an element in svg and math (HTML §13.2.6.5). Where

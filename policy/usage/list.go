@@ -277,7 +277,8 @@ func isLicense(params string) bool {
 		said[name] = cmp.Or(said[name], lower(strings.Trim(p[2], space+`"`)))
 	}
 	media, _, _ := strings.Cut(said["type"], ";")
-	return strings.Trim(media, space) == "application/rsl+xml" && slices.Contains(strings.Fields(said["rel"]), "license")
+	words := strings.Fields(said["rel"])
+	return strings.Trim(media, space) == "application/rsl+xml" && slices.Contains(words, "license")
 }
 
 // ParseTDMRep returns what a file /.well-known/tdmrep.json says about the use of a target, which is that of
