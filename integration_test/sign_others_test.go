@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"bytes"
-	"context"
 	"crypto"
 	"crypto/ed25519"
 	"crypto/x509"
@@ -115,7 +114,7 @@ func TestOtherImplementationsAgreeOnSignatures(t *testing.T) {
 		for name, value := range answer.Headers {
 			r.Header.Set(name, value)
 		}
-		got, err := sign.Verify(r, func(context.Context, string, string) (ed25519.PublicKey, error) {
+		got, err := sign.Verify(r, func(string, string) (ed25519.PublicKey, error) {
 			return s.Key.Public().(ed25519.PublicKey), nil
 		})
 		if err != nil || got.Agent != m.agent || got.KeyID != keyID {

@@ -27,7 +27,7 @@ import (
 // walled is a site, under any name, that admits only requests which are signed.
 type walled struct {
 	*httptest.Server
-	key func(ctx context.Context, agent, keyID string) (ed25519.PublicKey, error)
+	key func(agent, keyID string) (ed25519.PublicKey, error)
 
 	mu       sync.Mutex
 	verified int
@@ -43,7 +43,7 @@ func newWalled(t *testing.T, s *sign.Signer) *walled {
 		t.Fatal(err)
 	}
 	w := &walled{asked: make(map[string]int), nonces: make(map[string]string)}
-	w.key = func(_ context.Context, agent, keyID string) (ed25519.PublicKey, error) {
+	w.key = func(agent, keyID string) (ed25519.PublicKey, error) {
 		if agent != s.Agent || keyID != id {
 			return nil, errors.New("not known")
 		}

@@ -1,7 +1,6 @@
 package sign_test
 
 import (
-	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -39,7 +38,7 @@ func verify(tb testing.TB, s *sign.Signer, r *http.Request) (sign.Signed, error)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return sign.Verify(r, func(_ context.Context, agent, id string) (ed25519.PublicKey, error) {
+	return sign.Verify(r, func(agent, id string) (ed25519.PublicKey, error) {
 		if id == own {
 			return s.Key.Public().(ed25519.PublicKey), nil
 		}

@@ -2,7 +2,6 @@ package sign
 
 import (
 	"bytes"
-	"context"
 	"crypto"
 	"crypto/ed25519"
 	"crypto/hmac"
@@ -94,8 +93,8 @@ func signerOf(t *testing.T, f fact) *Signer {
 }
 
 // lookUp finds one key.
-func lookUp(keyID string, x ed25519.PublicKey) func(context.Context, string, string) (ed25519.PublicKey, error) {
-	return func(_ context.Context, _, id string) (ed25519.PublicKey, error) {
+func lookUp(keyID string, x ed25519.PublicKey) func(agent, id string) (ed25519.PublicKey, error) {
+	return func(_, id string) (ed25519.PublicKey, error) {
 		if id == keyID {
 			return x, nil
 		}

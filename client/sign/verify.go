@@ -2,7 +2,6 @@ package sign
 
 import (
 	"bytes"
-	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"crypto/sha512"
@@ -55,14 +54,12 @@ type Signed struct {
 // for as long.
 //
 // The error wraps ErrUnverified or ErrInvalid; Signed is then zero.
-func Verify(
-	r *http.Request, key func(ctx context.Context, agent, keyID string) (ed25519.PublicKey, error),
-) (Signed, error) {
+func Verify(r *http.Request, key func(agent, keyID string) (ed25519.PublicKey, error)) (Signed, error) {
 	g, err := read(r)
 	if err == nil {
 		// key may fetch from where the request says, so what costs nothing was checked before.
 		var x ed25519.PublicKey
-		if x, err = key(r.Context(), g.Agent, g.KeyID); err != nil {
+		if x, err = key(g.Agent, g.KeyID); err != nil {
 			err = fmt.Errorf("%w: no key %q of %q: %w", ErrUnverified, g.KeyID, g.Agent, err)
 		} else if err = g.check(x); err == nil && covered(g.components, "content-digest") != nil {
 			err = checkDigest(r, g.components)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/ed25519"
 	"encoding/pem"
 	"errors"
@@ -24,7 +23,7 @@ func walledCmd(ts *testscript.TestScript, neg bool, args []string) {
 	set := ts.ReadFile(args[0])
 	keys, err := sign.ReadKeys([]byte(set))
 	ts.Check(err)
-	lookUp := func(_ context.Context, _, id string) (ed25519.PublicKey, error) {
+	lookUp := func(_, id string) (ed25519.PublicKey, error) {
 		if key := keys[id]; key != nil {
 			return key, nil
 		}
