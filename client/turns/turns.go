@@ -1,4 +1,5 @@
-// Package turns is where the processes of a fleet agree on when each of them may start a request at an origin.
+// Package turns is where processes that share one pace, a fleet, agree on when each of them may start a request at an
+// origin (scheme, host and port).
 //
 // A client.Pacer with a Store reserves its starts there. Package redisturns is a Store in Redis; package turnstest tells
 // whether another one keeps the promises of this page, and has one in memory for tests.
