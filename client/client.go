@@ -1,13 +1,15 @@
 // Package client makes an http.Client obey robots.txt (RFC 9309).
 //
-// A [Transport] wraps the http.RoundTripper that a client would use anyway:
+// A [Transport], in these pages also called the gate, wraps the http.RoundTripper that a client would use anyway:
 //
 //	c := &http.Client{Transport: &client.Transport{UserAgent: "ExampleBot/1.0 (+https://example.com/bot)"}}
 //
 // Before a request leaves, the Transport looks up the robots.txt of its origin (scheme, host, port). It fetches that file
-// at most once per lifetime, for all callers. A request that the rules for its product token allow goes to Base. Any
-// other ends with a [*DisallowedError], and nothing is sent. If robots.txt is unreachable (a 5xx answer, no connection, a
-// bad certificate, half a body), the answer is no as well, and Decision.Reason says so.
+// once for all callers, and again when it has expired. A request that the rules allow goes to Base. Any other ends with
+// a [*DisallowedError], and nothing is sent. The rules are those for the request's product token, which is the crawler's
+// name in the User-Agent, here ExampleBot. If there is no robots.txt (404, most other 4xx), everything is allowed. If
+// robots.txt is unreachable (a 5xx answer, no connection, a bad certificate, half a body), nothing is, and
+// Decision.Reason says so.
 //
 // A request is decided on once, right before it is handed on: with a [Pacer] when its turn has come. What Base then does
 // with it (connect, wait for a connection, send it again where a server refused or hung up on it unread) is one sending
@@ -32,26 +34,28 @@
 //
 // # When a request is not sent
 //
-// Every error but that of the context and those of Base (but fetch.ErrNotPublic) is [ErrNotSent]. Retries must end on it: go-retryablehttp needs a
-// CheckRetry that says so. The error tells what to do next:
+// The errors of the context and of Base are handed on. Every other error is [ErrNotSent], and so is fetch.ErrNotPublic.
+// Retries must give up on it: go-retryablehttp needs a CheckRetry that says so. The error tells what to do next:
 //
 //   - A [*DisallowedError] with policy.ReasonRule: robots.txt says no. Drop the URL.
 //   - A [*DisallowedError] with policy.ReasonUnreachable: robots.txt could not be read. Unreachable says why. Ask again
 //     after Until.
 //   - A [*UseError]: robots.txt says no to one of Transport.Uses.
 //   - A [*DelayError]: the site asks for more delay than a Pacer with RefuseLongDelays keeps.
-//   - A [*LateError]: the turn comes after the request's deadline. Ask again at At.
+//   - A [*LateError]: the turn comes after the request's deadline, or [Transport.Try] would have to wait. Ask again
+//     at At.
 //   - fetch.ErrNotPublic, or [ErrClosed].
 //
 // Any other says what is wrong with the URL, Token, Uses or Sign, which no retry mends.
 //
-// The context's error ends a wait. That of a time-out says what was waited for: robots.txt perhaps, and not the page. The fetch
-// of robots.txt goes on, so the next call finds it cached.
+// The context's error ends a wait. It says so if robots.txt or a store of turns was waited for; else that was a turn,
+// or the page. The fetch of robots.txt goes on, so the next call finds it cached.
 //
 // # Time-outs
 //
-// http.Client.Timeout includes the time to read robots.txt, and with a [Pacer] the wait for the turn: the first page of a
-// site waits one delay after robots.txt. A crawler takes a [Turn] first.
+// http.Client.Timeout includes the time to read robots.txt, and with a [Pacer] the wait for the turn: the first page of
+// a site waits one delay after robots.txt. A crawler first takes a [Turn], which is leave to send one request now: see
+// [Pacer].
 //
 // # Several crawlers, proxies, strangers
 //
@@ -59,8 +63,7 @@
 // ([WithToken], [WithUses]). Transports may share one cache.Cache and one [Pacer].
 //
 // Robots.txt is fetched through the proxy of Base. A nil Base takes it from the environment, as http.DefaultTransport
-// does. A proxy's 407 is an error, and nothing is kept: once the credential is right, the
-// rules are read.
+// does. A proxy's 407 is an error, and nothing is kept: once the credential is right, the rules are read.
 //
 // If URLs come from strangers, set Base to fetch.PublicOnly of an *http.Transport: no request then reaches an address that
 // is not public, whether it is for a page, for robots.txt, or made [WithoutRobots].
@@ -117,10 +120,9 @@ type Transport struct {
 	Dialect policy.Dialect
 
 	// Uses are what the fetched pages are for, as the labels of usage.Table: "train-ai", "ai-use", "search" (of a constant
-	// of package usage, string(usage.TrainAI)). If robots.txt
-	// disallows one of them for a target that its rules allow, nothing is sent: RoundTrip returns a *UseError, Decide an
-	// Answer with policy.ReasonUse. A label that no row of the table has is an error of every request. If nil, robots.txt
-	// is not asked about use.
+	// of package usage, string(usage.TrainAI)). If robots.txt disallows one of them for a target that its rules allow,
+	// nothing is sent: RoundTrip returns a *UseError, Decide an Answer with policy.ReasonUse. A label that no row of the
+	// table has is an error of every request. If nil, robots.txt is not asked about use.
 	//
 	// The labels are asked about one by one: declare those that the pages are really for. A group for a policy token, such
 	// as Google-Extended, speaks to the crawlers of its owner: it counts for no other. What the pages themselves say about

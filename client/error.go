@@ -11,9 +11,9 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// ErrNotSent is what errors.Is finds in every error of RoundTrip, Decide, Lookup, Turn and Try but that of a context and
-// that of Base (fetch.ErrNotPublic is both). The site saw nothing of the request, and trying again at once fails alike. A
-// request whose context ended while it waited was not sent either: its error is the context's.
+// ErrNotSent is what errors.Is finds in each error of RoundTrip, Decide, Lookup, Turn and Try that is neither a
+// context's nor Base's own, and in fetch.ErrNotPublic. The site saw nothing of the request, and trying again at once
+// fails alike. A request whose context ended while it waited was not sent either: its error is the context's.
 var ErrNotSent = errors.New("client: not sent")
 
 // ErrClosed is returned after Close. If a Cache that was given to the Transport is closed first, errors wrap
@@ -53,7 +53,8 @@ func (e *DelayError) Error() string {
 func (e *DelayError) Is(target error) bool { return target == ErrNotSent }
 
 // LateError says that a turn at an origin cannot come before the caller's deadline, or, from [Transport.Try], that it
-// has not come yet. Ask again at At. It is ErrNotSent, and no time-out: no time has passed.
+// has not come yet. Ask again at At. It is ErrNotSent, and no time-out: it comes before the deadline. If Pacer.Turns
+// fails, its text says so.
 type LateError struct {
 	Origin fetch.Origin // whose turn it is; another than the URL's if robots.txt is redirected there
 

@@ -41,9 +41,9 @@ import (
 //
 // # Waiting and time-outs
 //
-// RoundTrip waits inside http.Client.Timeout, or any deadline of the request. A turn that, as far as is known, cannot come in
-// time is refused at once, with a [*LateError]; a loop must wait until its At. A crawler takes the turn first: the time-out then covers
-// the site alone.
+// RoundTrip waits inside http.Client.Timeout, or any deadline of the request. As soon as it is known that a turn cannot
+// come in time, it is refused with a [*LateError]; a loop must wait until its At. A crawler takes the turn first: the
+// time-out then covers the site alone.
 //
 //	turn, err := transport.Turn(ctx, u) // reads robots.txt, decides, waits
 //	if err != nil { … }
@@ -53,8 +53,9 @@ import (
 //	resp, err := httpClient.Do(req) // starts at once
 //
 // A worker of a queue should not wait at one site while others are free: it uses [Transport.Try]. Let its http.Client
-// return redirects (CheckRedirect: http.ErrUseLastResponse), and put their targets into the queue as URLs of their own: a
-// hop within Do waits for its turn there, in the time-out of the page before it.
+// return redirects (a CheckRedirect that returns http.ErrUseLastResponse), and put their targets into the queue as URLs
+// of their own: a hop within Do waits for its turn there, in the time-out of the page before it. Put a URL that was
+// answered with 429 or 5xx back, too: the next Try says until when the site pauses.
 //
 // A body that is never closed keeps its place until its context ends, as it keeps its connection. With MaxUnderway 1, a
 // request waits for an open body of the same origin.
@@ -64,14 +65,17 @@ import (
 // With Turns, several processes share one pace for each origin: starts are a delay apart over all of them, by the clock of
 // the store, and pauses hold for all. Within a process all of the above holds; over processes neither MaxUnderway nor the
 // order does, nor the distance from the end of a request. robots.txt goes first within its process: with N busy ones it
-// waits for up to N delays. The way to the store costs time: some 2 % of the pace at a delay of a second. While the store
-// fails, requests wait until their contexts end, and their errors then say so. A store that loses its memory lets one
-// request of each origin come too early.
+// waits for up to N delays. The way to the store costs time: some 2 % of the pace at a delay of a second. With
+// [Transport.Try], whose caller may be 250 ms late, starts are 250 ms further apart, even of one process alone: 20 % of
+// the pace at that delay, and more at a shorter one. While the store fails nothing is sent, not for robots.txt either:
+// requests wait until their contexts end, Try gives a [*LateError], and the errors name the store. A store that loses
+// its memory lets one request of each origin come too early.
 //
 // # Memory
 //
 // A Pacer remembers 50,000 origins, besides those that are busy. It forgets the longest unused one whose delay has passed,
-// or else one that merely pauses. A restart forgets delays and pauses, but not the robots.txt in a cache.Store.
+// or else one that merely pauses. A restart forgets delays and pauses, unless there are Turns, and robots.txt, unless
+// the Cache has a Store.
 //
 // A Pacer is safe for concurrent use, and several Transports may share it, unless one is the Base of another: a request
 // would wait for its own end. Its fields must not change after the first use, and it must not be copied. It needs no

@@ -86,7 +86,8 @@ func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
 // puts the URL back until At, and goes on with one of another site.
 //
 // A Try that came too early keeps a place in line at the origin until At plus 250 ms, for the next Try there, whatever
-// its URL; one that comes later stands at the end of the line. With Pacer.Turns it waits for the answer of the store, but no longer than ctx.
+// its URL; one that comes later stands at the end of the line. With Pacer.Turns it waits for the answer of the store,
+// but no longer than ctx.
 func (t *Transport) Try(ctx context.Context, u *url.URL) (*Turn, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
