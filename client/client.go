@@ -4,9 +4,9 @@
 //
 //	c := &http.Client{Transport: &client.Transport{UserAgent: "ExampleBot/1.0 (+https://example.com/bot)"}}
 //
-// Before a request leaves, the Transport looks up the robots.txt of its origin (scheme, host, port). It fetches that file
-// once for all callers, and again when it has expired. A request that the rules allow goes to Base. Any other ends with
-// a [*DisallowedError], and nothing is sent. The rules are those for the request's product token, which is the crawler's
+// Before a request leaves, the Transport looks up the robots.txt of its origin (scheme, host, port). It fetches that
+// file once for all callers, and again when it has expired. A request that the rules allow goes to Base. Any other ends
+// with a [*DisallowedError], and nothing is sent. The rules are those for its product token, which is the crawler's
 // name in the User-Agent, here ExampleBot. If there is no robots.txt (404, most other 4xx), everything is allowed. If
 // robots.txt is unreachable (a 5xx answer, no connection, a bad certificate, half a body), nothing is, and
 // Decision.Reason says so.

@@ -14,7 +14,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// Turn is the turn of one request: robots.txt allows it, and it should start at once. [Transport.Turn] and
+// Turn is the leave to send one request: robots.txt allows it, and it should start at once. [Transport.Turn] and
 // [Transport.Try] give it. Send the request with Context, or, if something else sends it (another process, a library
 // that takes no http.RoundTripper), say how that ended with Answered and End.
 //
@@ -47,8 +47,8 @@ func turnIn(ctx context.Context, k *pace.Keeper, o fetch.Origin) *pace.Place {
 	return t.place
 }
 
-// Delay returns the delay that the Pacer now keeps between requests to the origin: after the end of this one, a Try there
-// is worth a call again. It is zero with a context of WithoutRobots.
+// Delay returns the delay that the Pacer now keeps between requests to the origin. That long after the end of this one,
+// a Try there is worth a call again. It is zero with a context of WithoutRobots.
 func (t *Turn) Delay() time.Duration {
 	if t.place == nil {
 		return 0
