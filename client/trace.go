@@ -19,7 +19,8 @@ import (
 type Trace struct {
 	// Decided is called each time that RoundTrip, Turn, Try or Decide has asked about a request, with its context: for an
 	// error too, but not with WithoutRobots or with a scheme that is not gated. If a request was allowed, but no longer
-	// when its turn came, Decided is called once more. If nil, nothing is called.
+	// when its turn came, Decided is called once more. It counts questions, not pages: one that is sent on a Turn was
+	// asked about by each Try before, and by RoundTrip. If nil, nothing is called.
 	Decided func(context.Context, DecidedInfo)
 
 	// Fetched is called after robots.txt was read, with the context of the fetch. It runs within the shared fetch, and
@@ -27,7 +28,8 @@ type Trace struct {
 	Fetched func(context.Context, FetchedInfo)
 
 	// Waited is called after the Pacer has held a request back for a millisecond or more, with the context of the
-	// request. A request that got its turn keeps it while Waited runs. If nil, nothing is called.
+	// request. A request that got its turn keeps it while Waited runs. Try waits for Pacer.Turns at most. If nil,
+	// nothing is called.
 	Waited func(context.Context, WaitedInfo)
 }
 
