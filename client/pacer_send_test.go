@@ -468,15 +468,21 @@ func TestATimeOutSaysWhatItWaitedFor(t *testing.T) {
 		<-req.Context().Done()
 		return nil, context.Cause(req.Context())
 	})
+	answers := roundtrip.Func(func(*http.Request) (*http.Response, error) { return answer(200, "", "page"), nil })
 	for _, c := range []struct {
 		rt   *client.Transport
+		open int // bodies
 		want string
 	}{
-		{&client.Transport{Base: hang}, "waiting for http://a.example/robots.txt"},
-		{&client.Transport{Base: hang, Pacer: &client.Pacer{}}, "waiting for http://a.example/robots.txt"},
-		{&client.Transport{Base: hang, Pacer: &client.Pacer{Turns: failingTurns{}}}, "waiting for the store of turns: " + errFailing.Error()},
+		{&client.Transport{Base: hang}, 0, "waiting for http://a.example/robots.txt"},
+		{&client.Transport{Base: hang, Pacer: &client.Pacer{}}, 0, "waiting for http://a.example/robots.txt"},
+		{&client.Transport{Base: hang, Pacer: &client.Pacer{Turns: failingTurns{}}}, 0, "waiting for the store of turns: " + errFailing.Error()},
+		{&client.Transport{Base: answers, Pacer: &client.Pacer{}}, 1, "waiting for another request to the site to end"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
+			for range c.open {
+				(&http.Client{Transport: c.rt}).Get("http://a.example/open")
+			}
 			hc := &http.Client{Transport: c.rt, Timeout: 10 * time.Second}
 			_, err := hc.Get("http://a.example/")
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), c.want) {

@@ -3,6 +3,7 @@ package pace
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -92,9 +93,9 @@ func (l *line) step(ctx context.Context, w *waiter, now time.Time) (*Place, erro
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, l.because(context.Cause(ctx))
+		return nil, l.because(w, context.Cause(ctx))
 	case hasDeadline && now.After(deadline): // ctx does not say so yet
-		return nil, l.because(context.DeadlineExceeded)
+		return nil, l.because(w, context.DeadlineExceeded)
 	case w.try && (!first || l.isFull(w) || at.After(now)):
 		return nil, l.leftBy(w, l.late(w, at, l.ahead(w), now))
 	case hasDeadline && at.After(deadline):
@@ -275,10 +276,14 @@ func (l *line) late(w *waiter, at time.Time, ahead int, beyond time.Time) *Late 
 	return &Late{At: at.Add(time.Duration(ahead) * d), Delay: d, Paused: l.resume.After(beyond), Fault: l.fault}
 }
 
-// because wraps why the wait has ended together with why Turns could not be asked.
-func (l *line) because(cause error) error {
-	if l.fault != nil {
+// because wraps why the wait of w has ended together with what it waited for: why Turns could not be asked, or a body
+// that nobody has closed.
+func (l *line) because(w *waiter, cause error) error {
+	switch {
+	case l.fault != nil:
 		return fmt.Errorf("%w (waiting for the store of turns: %w)", cause, l.fault)
+	case errors.Is(cause, context.DeadlineExceeded) && l.isFull(w):
+		return fmt.Errorf("%w (waiting for another request to the site to end)", cause)
 	}
 	return cause
 }
