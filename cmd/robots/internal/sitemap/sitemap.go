@@ -182,7 +182,8 @@ func counter(next func(string) error) func(string) error {
 // for more than a list of locations needs. Entities that a DTD declares are not known to it, so nothing expands.
 func parseXML(text *bounded, page, index func(string) error) error {
 	decoder := xml.NewDecoder(text)
-	decoder.CharsetReader = func(string, io.Reader) (io.Reader, error) { return nil, errEncoding }
+	// The protocol knows only UTF-8, and programs declare utf-16 or ISO-8859-1 and write UTF-8: the bytes decide.
+	decoder.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
 	lists := map[string]func(string) error{"urlset": counter(page), "sitemapindex": counter(index)}
 	var list func(string) error
 	var path [maxDepth]string
