@@ -51,7 +51,8 @@ func TestASitemapIsReadAsFarAsItCanBe(t *testing.T) {
 		"a byte order mark":           {strings.NewReader("\ufeff" + head + one + tail), 1, ""},
 		"a prefix":                    {strings.NewReader(`<s:urlset xmlns:s="x"><s:url><s:loc>` + u + `</s:loc></s:url></s:urlset>`), 1, ""},
 		"white space, CDATA, &amp;":   {strings.NewReader(head + "<url><loc>\n <![CDATA[https://a.example/]]>1?a&amp;b\n</loc></url>" + tail), 1, ""},
-		"images beside":               {strings.NewReader(head + "<url><image:image><image:loc>https://a.example/i</image:loc></image:image><loc>" + u + "</loc><lastmod>2026</lastmod></url>" + tail), 1, ""},
+		"images and languages beside": {strings.NewReader(head + "<url><image:image><image:loc>https://a.example/i</image:loc></image:image><loc>" + u + "</loc><xhtml:link href='https://a.example/de'/></url>" + tail), 1, ""},
+		"lines and comments around":   {strings.NewReader("\n" + `<?xml version="1.0"?><?xml-stylesheet href="a.xsl"?><urlset>` + one + tail + "\n<!-- x -->\n"), 1, ""},
 		"a comment inside":            {strings.NewReader(head + "<url><loc>https://a.<!-- x -->example/1</loc></url>" + tail), 1, ""},
 		"empty":                       {strings.NewReader(head + tail), 0, ""},
 		"gzipped":                     {strings.NewReader(zipped(head + one + tail)), 1, ""},
@@ -85,7 +86,13 @@ func TestASitemapIsReadAsFarAsItCanBe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := 0
-			err := parse(row.file, func(string) error { got++; return nil }, func(string) error { return errNested })
+			page := func(loc string) error {
+				if got++; loc != u && loc != u+"?a&b" {
+					t.Fatalf("got %q, want %q", loc, u)
+				}
+				return nil
+			}
+			err := parse(row.file, page, func(string) error { return errNested })
 			if got != row.want {
 				t.Errorf("got %d URLs, want %d", got, row.want)
 			}
@@ -99,10 +106,12 @@ func TestASitemapIsReadAsFarAsItCanBe(t *testing.T) {
 func TestSitemapsOfASite(t *testing.T) {
 	const site = "https://a.example/"
 	web := map[string]string{
-		"index": fmt.Sprintf(index, site+"a") + "",
+		"index": fmt.Sprintf(index, site+"a"),
 		"two":   strings.Replace(fmt.Sprintf(index, site+"a"), "</sitemap>", "</sitemap><sitemap><loc>"+site+"gone</loc></sitemap><sitemap><loc>"+site+"b.gz</loc></sitemap>", 1),
 		"self":  fmt.Sprintf(index, site+"self"),
 		"deep":  fmt.Sprintf(index, site+"index"),
+		"short": fmt.Sprintf(index, "/a"),
+		"page":  head + "<url><loc>index.html</loc></url>" + tail,
 		"a":     head + one + tail,
 		"b.gz":  zipped(head + "<url><loc>https://a.example/2</loc></url>" + tail),
 	}
@@ -116,6 +125,8 @@ func TestSitemapsOfASite(t *testing.T) {
 		{[]string{"self"}, nil, nil},
 		{[]string{"deep"}, nil, []string{"index"}},
 		{[]string{"gone", "a"}, []string{"1"}, []string{"gone"}},
+		{[]string{"short"}, nil, []string{"/a"}},
+		{[]string{"page"}, []string{"index.html"}, nil},
 	} {
 		var got, failed []string
 		r := &Reader{
