@@ -52,7 +52,7 @@ func TestTheLine(t *testing.T) {
 			[]string{"0 a", "1 b late until 2, delay 1s", "2 c"}},
 		{"who gives up in the line", fields{},
 			[]request{{name: "a", body: 9 * s}, {name: "b", after: 1, within: 5 * s}, {name: "c", after: 2}},
-			[]string{"0 a", "5 b: context deadline exceeded", "11 c"}},
+			[]string{"0 a", "5 b: context deadline exceeded (waiting for another request to the site to end)", "11 c"}},
 		{"two at a time, with the delay from each start and end", fields{MaxUnderway: 2},
 			[]request{{name: "a", body: 1500 * time.Millisecond}, {name: "b", after: 1, body: 9 * s}, {name: "c", after: 2}, {name: "d", after: 3}},
 			[]string{"0 a", "1 b", "3.5 c", "5.5 d"}},
