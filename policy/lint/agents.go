@@ -3,7 +3,6 @@ package lint
 import (
 	"cmp"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy"
@@ -217,28 +216,19 @@ func isFreePass(rules []*model.Line) bool {
 
 // lostFrom returns how many of the sorted patterns of star no pattern of own covers, and the first of them.
 func lostFrom(star, own []string) (lost int, example string) {
-	// Each pattern of own covers a span of the sorted star, found by two binary searches; what no span holds is lost.
-	// Comparing each with each would take seconds for the files that list thousands of crawlers.
-	spans := make([]int, len(star)+1) // how many begin at a place, less those that end there
-	for _, p := range own {
-		from := sort.SearchStrings(star, p)
-		to := from
-		switch {
-		case !model.Plain(p): // covers at least itself
-			if from < len(star) && star[from] == p {
-				to++
-			}
-		case p == "/":
+	slices.Sort(own)
+	covered := make([]bool, len(star))
+	for _, p := range slices.Compact(own) { // of which no more begin a pattern of star than that has bytes
+		if p == "/" {
 			return 0, ""
-		default: // what begins with p stands together
-			to += sort.Search(len(star)-from, func(i int) bool { return !strings.HasPrefix(star[from+i], p) })
 		}
-		spans[from]++
-		spans[to]--
+		i, _ := slices.BinarySearch(star, p)
+		for ; i < len(star) && (star[i] == p || model.Plain(p) && strings.HasPrefix(star[i], p)); i++ {
+			covered[i] = true
+		}
 	}
-	covering := 0
 	for i, p := range star {
-		if covering += spans[i]; covering == 0 {
+		if !covered[i] {
 			example = cmp.Or(example, p)
 			lost++
 		}

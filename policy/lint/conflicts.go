@@ -48,29 +48,19 @@ func sortedEntries(rules []*model.Line) (entries []entry) {
 }
 
 // equals reports the rules that match the same paths (RT310, RT311, RT015), and returns the entries without the
-// duplicates.
-func (f *checker) equals(entries []entry) []entry {
-	kept := entries[:0] // never ahead of what is still to be read
-	for n := 0; len(entries) > 0; entries = entries[n:] {
-		n = slices.IndexFunc(entries, func(e entry) bool { return e.core != entries[0].core })
-		if n < 0 {
-			n = len(entries)
-		}
-		kept = f.equal(entries[:n], kept)
-	}
-	return kept
-}
-
-// equal judges rules whose cores are equal. Of each kind only the longest counts.
-func (f *checker) equal(same, kept []entry) []entry {
-	var best [2]*model.Line
-	for _, e := range same {
-		if b := &best[kindIndex(e.Line)]; *b == nil || len(e.Value) > len((*b).Value) {
-			*b = e.Line
+// duplicates. Of each kind only the longest counts.
+func (f *checker) equals(entries []entry) (kept []entry) {
+	type key struct{ core, kind string }
+	best := map[key]*model.Line{}
+	for _, e := range entries {
+		k := key{e.core, e.Kind}
+		if b := best[k]; b == nil || len(e.Value) > len(b.Value) {
+			best[k] = e.Line
 		}
 	}
-	for _, e := range same {
-		mine, other := best[kindIndex(e.Line)], best[1-kindIndex(e.Line)]
+	otherKind := map[string]string{model.Allow: model.Disallow, model.Disallow: model.Allow}
+	for _, e := range entries {
+		mine, other := best[key{e.core, e.Kind}], best[key{e.core, otherKind[e.Kind]}]
 		switch {
 		case e.Line != mine && e.Value == mine.Value: // RFC 9309 §2.2.2 lets crawlers drop duplicates
 			f.superfluous("RT310", e.Line, "line %d is the same rule", mine.Number)
@@ -91,67 +81,38 @@ func (f *checker) equal(same, kept []entry) []entry {
 	return kept
 }
 
-// kindIndex is 0 for disallow and 1 for allow.
-func kindIndex(l *model.Line) int {
-	if l.Kind == model.Allow {
-		return 1
-	}
-	return 0
-}
-
-// cover is a plain rule on the way from the shortest to the one at hand, each beginning with the one before.
-type cover struct {
-	*entry
-	winner   *entry         // the last on the way here that has not lost to one of the same core
-	earliest [2]*model.Line // the first in the file of each kind on the way here
-}
-
-// covered walks the sorted rules and keeps on a stack those that cover the one at hand, as a walk through a tree does.
-// It reports what is shadowed (RT311), if no rule of the other kind needs it, and what depends on the order (RT312).
-// Each rule is pushed and popped once, so that 40,000 rules are no more than a sort.
+// covered walks the sorted rules and keeps those that cover the one at hand, as a walk through a tree does. It reports
+// what is shadowed (RT311), if no rule of the other kind needs it, and what depends on the order (RT312): of all rules
+// that match its path, the first in the file is of the other kind. The author wrote the exception below what it is an
+// exception from, or an Allow: / at the top.
 func (f *checker) covered(entries []entry) {
 	hidden := map[*model.Line][]*model.Line{} // by the rule that a first-match reader stops at
-	var path []cover
+	var path []*entry                         // each begins with the one before: no more than the last has bytes
 	for i := range entries {
 		e := &entries[i]
 		for len(path) > 0 && !strings.HasPrefix(e.core, path[len(path)-1].core) {
 			path = path[:len(path)-1]
 		}
-		at := cover{winner: e}
-		if len(path) > 0 {
-			at = path[len(path)-1]
-			if top := at.winner; top.Kind == e.Kind && !e.loses && top.core != e.core {
-				f.superfluous("RT311", e.Line, "%s in line %d already covers %s", top.Value, top.Number, e.Value)
+		winner, first := e, e
+		for _, p := range path {
+			if !p.loses {
+				winner = p
 			}
-			if hider := at.hider(e); hider != nil {
-				hidden[hider] = append(hidden[hider], e.Line)
+			if p.literal() && p.Number < first.Number {
+				first = p
 			}
 		}
-		if !e.plain {
-			continue // covers nothing that could be told by its beginning
+		if winner.Kind == e.Kind && winner.core != e.core && !e.loses {
+			f.superfluous("RT311", e.Line, "%s in line %d already covers %s", winner.Value, winner.Number, e.Value)
 		}
-		if first := &at.earliest[kindIndex(e.Line)]; e.literal() && (*first == nil || e.Number < (*first).Number) {
-			*first = e.Line
+		if first.Kind != e.Kind && first.Value != e.Value && e.literal() {
+			hidden[first.Line] = append(hidden[first.Line], e.Line)
 		}
-		if at.entry = e; !e.loses {
-			at.winner = e
+		if e.plain {
+			path = append(path, e)
 		}
-		path = append(path, at)
 	}
 	f.hidden(hidden)
-}
-
-// hider returns the rule that hides e from readers that take the first match: if of all rules that match its path, the
-// first in the file is of the other kind. The author wrote the exception below what it is an exception from, or an
-// Allow: / at the top.
-func (c *cover) hider(e *entry) *model.Line {
-	k := kindIndex(e.Line)
-	hider, same := c.earliest[1-k], c.earliest[k]
-	if hider == nil || !e.literal() || hider.Number > e.Number || hider.Value == e.Value ||
-		same != nil && same.Number < hider.Number {
-		return nil
-	}
-	return hider
 }
 
 // hidden reports each hiding rule once. A single rule behind it is what has to move; several are named by their number,

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
@@ -80,16 +79,10 @@ func isMarkup(text string, grouped bool) bool {
 	return strings.HasPrefix(text, "<") && !(grouped && strings.HasPrefix(text, "<!--"))
 }
 
-// directive is a comment that speaks to this package:
-//
-//	# robots-lint: ignore RT314, RT403 why
-//	# robots-lint: ignore-file RT007
-//
-// A verb that is not known does nothing, so a slip shows: the finding is still there. Any identifier will do, not only
-// those that there are: a newer version may have more, and an older one must not take the rest for the reason.
-var directive = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[# \t\v\f]*robots-lint:[ \t\v\f]*(ignore-file|ignore)((?:[ ,\t\v\f]+RT\d\d\d\b)*)`)
-})
+// directive is a comment that silences rules, as package lint documents it. A verb that is not known does nothing, so a
+// slip shows: the finding is still there. Any identifier will do, not only those that there are: a newer version may
+// have more, and an older one must not take the rest for the reason.
+var directive = regexp.MustCompile(`^[# \t\v\f]*robots-lint:[ \t\v\f]*(ignore-file|ignore)((?:[ ,\t\v\f]+RT\d\d\d\b)*)`)
 
 // silent is a rule that a comment switches off at a line, 0 for all of the file.
 type silent struct {
@@ -103,7 +96,7 @@ func (f *File) listen(comment string, number int, alone bool) {
 	if !strings.Contains(comment, "robots-lint:") {
 		return
 	}
-	said := directive().FindStringSubmatch(comment)
+	said := directive.FindStringSubmatch(comment)
 	if said == nil {
 		return
 	}

@@ -18,7 +18,7 @@ type Group struct {
 	Token   *Line  // that names a token which fetches nothing
 	Train   *Line  // that names a crawler or token for the training of models
 	Hasty   *Line  // that names a crawler which does not read Crawl-delay
-	Engine  string // of hasty
+	Engine  string // of Hasty
 	Blocked bool   // closes the whole site, without exceptions
 }
 
@@ -52,16 +52,18 @@ func (f *File) group() {
 // describe notes once for each group what the checks ask of it, often for each of its lines.
 func (g *Group) describe() {
 	for _, a := range g.Agents {
-		c := crawlerOf(AgentName(a))
+		name := AgentName(a)
+		engine := paceless(name)
 		for at, is := range map[**Line]bool{
-			&g.Star: AgentName(a) == "*", &g.Search: c.search, &g.Token: c.token, &g.Train: c.trains,
+			&g.Star: name == "*", &g.Search: name == "*" || name == "bingbot" || engine == "Google" || engine == "Yandex",
+			&g.Token: tokens[name] != "", &g.Train: trainers[name] != "", &g.Hasty: engine != "",
 		} {
 			if is {
 				*at = cmp.Or(*at, a) // the first
 			}
 		}
-		if c.delay != "" && g.Hasty == nil {
-			g.Hasty, g.Engine = a, c.delay
+		if g.Hasty == a {
+			g.Engine = engine
 		}
 	}
 	rule, exceptions := Closing(g.Rules)
@@ -141,70 +143,56 @@ func (f *File) Audiences() []*Audience {
 	return all
 }
 
-// A crawler is what is known of a product token: its operator's own documentation as of November 2026.
-type crawler struct {
-	name    string // in its usual spelling; in lower case where the token is no longer used alone
-	token   bool   // stands for a use and fetches nothing
-	trains  bool   // is for the training of models
-	delay   string // the engine whose crawlers do not read Crawl-delay
-	search  bool   // of a search engine that renders pages
-	retired string // what stands in for it now
+// What is known of product tokens is their operators' own documentation as of November 2026.
+var (
+	known = spellings(`Googlebot Googlebot-Image Googlebot-Mobile Googlebot-News Googlebot-Video AdsBot-Google
+		Mediapartners-Google GoogleOther Google-CloudVertexBot Google-Extended Yandex YandexBot YandexImages
+		YandexAdditional bingbot adidxbot BingPreview msnbot DuckDuckBot DuckAssistBot Baiduspider Amazonbot Amzn-SearchBot
+		Applebot Applebot-Extended GPTBot OAI-SearchBot ChatGPT-User ClaudeBot Claude-SearchBot Claude-User PerplexityBot
+		CCBot Bytespider meta-externalagent FacebookBot facebookexternalhit Twitterbot SeznamBot AhrefsBot SemrushBot
+		MJ12bot DotBot Exabot ia_archiver PetalBot Slurp Sogou`)
+	tokens   = spellings("Google-Extended Applebot-Extended") // stand for a use and fetch nothing
+	trainers = spellings("Google-Extended Applebot-Extended GPTBot ClaudeBot CCBot Bytespider meta-externalagent")
+)
+
+// spellings returns names by what they are in lower case.
+func spellings(names string) map[string]string {
+	all := map[string]string{}
+	for name := range strings.FieldsSeq(names) {
+		all[strings.ToLower(name)] = name
+	}
+	return all
 }
 
 const (
 	anthropics = "Anthropic's crawlers are ClaudeBot, Claude-SearchBot and Claude-User"
+	bings      = "Bing's crawler is bingbot"
 	closed     = "its search engine has closed"
 )
 
-var crawlers = func() map[string]crawler {
-	all := map[string]crawler{}
-	for _, c := range []crawler{
-		{name: "Google-Extended", token: true, trains: true}, {name: "Applebot-Extended", token: true, trains: true},
-		{name: "GPTBot", trains: true}, {name: "ClaudeBot", trains: true}, {name: "CCBot", trains: true},
-		{name: "meta-externalagent", trains: true}, {name: "Bytespider", trains: true},
-		{name: "Googlebot-Mobile", retired: "Google's mobile crawler answers to Googlebot"},
-		{name: "Applebot", delay: "Apple"}, {name: "Amazonbot", delay: "Amazon"}, {name: "bingbot", search: true},
-		{name: "msnbot", retired: "Bing's crawler is bingbot"}, {name: "Exabot", retired: closed},
-		{name: "Slurp", retired: "Yahoo's results come from Bing, whose crawler is bingbot"},
-	} {
-		all[strings.ToLower(c.name)] = c
-	}
-	for name := range strings.FieldsSeq(`Googlebot Googlebot-Image Googlebot-News Googlebot-Video AdsBot-Google
-		Mediapartners-Google GoogleOther Google-CloudVertexBot Yandex YandexBot YandexImages YandexAdditional adidxbot
-		BingPreview DuckDuckBot DuckAssistBot Baiduspider Amzn-SearchBot OAI-SearchBot ChatGPT-User Claude-SearchBot
-		Claude-User PerplexityBot FacebookBot facebookexternalhit Twitterbot SeznamBot AhrefsBot SemrushBot MJ12bot
-		DotBot ia_archiver PetalBot Sogou`) {
-		all[strings.ToLower(name)] = crawler{name: name}
-	}
-	for name, retired := range map[string]string{
-		"anthropic-ai": anthropics, "claude-web": anthropics, "msnbot-media": "Bing's crawler is bingbot",
-		"teoma": "Ask closed its search engine", "scooter": closed, "twiceler": closed, "gigabot": closed,
-		"cohere-ai": "Cohere runs no crawler",
-	} {
-		all[name] = crawler{retired: retired}
-	}
-	return all
-}()
+var retired = map[string]string{
+	"anthropic-ai": anthropics, "claude-web": anthropics, "cohere-ai": "Cohere runs no crawler",
+	"googlebot-mobile": "Google's mobile crawler answers to Googlebot", "msnbot": bings, "msnbot-media": bings,
+	"slurp": "Yahoo's results come from Bing, whose crawler is bingbot", "teoma": "Ask closed its search engine",
+	"exabot": closed, "gigabot": closed, "scooter": closed, "twiceler": closed,
+}
 
-// crawlerOf returns what is known of a name in lower case.
-func crawlerOf(name string) crawler {
-	c := crawlers[name]
+// paceless returns the engine of a crawler, in lower case, that does not read Crawl-delay, or "".
+func paceless(name string) string {
 	switch {
 	case strings.HasPrefix(name, "googlebot"):
-		c.search, c.delay = true, "Google"
+		return "Google"
 	case strings.HasPrefix(name, "yandex"):
-		c.search, c.delay = true, "Yandex"
-	case name == "*":
-		c.search = true
+		return "Yandex"
 	}
-	return c
+	return map[string]string{"applebot": "Apple", "amazonbot": "Amazon"}[name]
 }
 
 // KnownAgent returns the usual spelling of a well-known crawler's product token, "" if name is none.
-func KnownAgent(name string) string { return crawlers[strings.ToLower(name)].name }
+func KnownAgent(name string) string { return known[strings.ToLower(name)] }
 
 // Retired says what stands in for a product token that is no longer used, "" if name (in lower case) still is.
-func Retired(name string) string { return crawlers[name].retired }
+func Retired(name string) string { return retired[name] }
 
 // IgnoresStar tells the crawlers that obey a group of their own alone.
 func IgnoresStar(name string) bool {
