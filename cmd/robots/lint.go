@@ -362,9 +362,8 @@ func (l *linter) repair(out *shell.Output, r lint.Report) error {
 	if strings.Contains(r.Name, "://") {
 		a.URL = r.Name
 	}
-	fixed, _ := a.Fix(l.shows)
-	a.Body = fixed
-	left := lint.Report{Name: r.Name, Findings: l.shown(out, a.Findings()), Text: fixed}
+	a.Body = a.Fix(l.shows)
+	left := lint.Report{Name: r.Name, Findings: l.shown(out, a.Findings()), Text: a.Body}
 	// What is left is about the file that is written, if it has a name.
 	if l.outputAt != "" && l.outputAt != "-" {
 		left.Name = l.outputAt
@@ -373,14 +372,14 @@ func (l *linter) repair(out *shell.Output, r lint.Report) error {
 		return err
 	}
 	if l.outputAt == "" || l.outputAt == "-" {
-		out.Write(fixed)
+		out.Write(a.Body)
 		return nil
 	}
 	f, err := create(l.outputAt, replacing(l.overwrite))
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(fixed)
+	_, err = f.Write(a.Body)
 	return errors.Join(err, f.Close()) // some file systems tell of a full disk at Close only
 }
 

@@ -30,7 +30,9 @@ type checker struct {
 
 // check returns what is wrong with the text of a file that is served at u, empty if that is not known.
 func check(doc *model.File, u *url.URL) []Finding {
-	f := &checker{File: doc, url: u, judge: newJudge(doc, dialects[:], findingsBudget), idler: newJudge(doc, unordered, findingsBudget)}
+	f := &checker{File: doc, url: u}
+	f.judge = &judge{file: doc, asked: dialects[:], budget: findingsBudget}
+	f.idler = &judge{file: doc, asked: unordered, budget: findingsBudget}
 	return f.check()
 }
 

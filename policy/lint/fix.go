@@ -13,78 +13,48 @@ import (
 // maxRounds bounds how often the result is judged anew. A line has one replacement in a round.
 const maxRounds = 16
 
-// Fix returns the file with the replacements of its findings applied, and the findings that are gone because of that,
-// with their lines in data. Nothing of what the file says to crawlers changes, in any dialect of package policy. If
-// accept is not nil, Fix applies the replacements of those findings that it agrees to. Line ends, the byte order mark
-// and all other bytes stay.
+// Fix returns the Body with the replacements of its findings applied. Nothing of what the file says to crawlers changes,
+// in any dialect of package policy. If accept is not nil, Fix applies the replacements of those findings that it agrees
+// to. Line ends, the byte order mark and all other bytes stay. The URL completes relative sitemaps.
 //
-// Fix also mends what File does not list: findings beyond [MaxPerRule], and those that another finding says more about.
-// No finding with an accepted Replacement is left, unless the work exceeds a fixed budget.
-func Fix(data []byte, accept func(Finding) bool) (fixed []byte, applied []Finding) {
-	return Answer{Body: data}.Fix(accept)
-}
-
-// Fix is [Fix] for the Body. The URL completes relative sitemaps.
-func (a Answer) Fix(accept func(Finding) bool) (fixed []byte, applied []Finding) {
-	fixed = a.Body
-	first := func(line int) int { return line } // line of the first text
+// Fix also mends what Findings does not list: findings beyond [MaxPerRule], and those that another finding says more
+// about. No finding with an accepted Replacement is left, unless the work exceeds a fixed budget.
+func (a Answer) Fix(accept func(Finding) bool) []byte {
+	fixed := a.Body
 	for range maxRounds {
 		doc := model.Read(fixed)
-		edits, found := mend(doc, candidates(doc, a.asked()), accept)
+		j := judge{file: doc, asked: dialects[:], budget: fixesBudget}
+		edits := j.keep(a.wanted(doc, accept)...)
 		if len(edits) == 0 {
 			break
 		}
-		for _, f := range found {
-			f.Line = first(f.Line)
-			applied = append(applied, f)
-		}
-		first = origin(edits, first)
 		fixed = []byte(apply(doc, edits))
 	}
-	return fixed, applied
+	return fixed
 }
 
-// mend chooses what to apply in one round: replacements that are accepted and together change nothing. Tried together
-// are the first ones of all lines, then the second ones.
-func mend(doc *model.File, found []Finding, accept func(Finding) bool) (edits []edit, applied []Finding) {
-	lines := map[int]*model.Line{}
-	for _, l := range doc.Lines {
-		lines[l.Number] = l
-	}
-	var parts [][]edit
+// wanted returns the replacements that are accepted: the first ones of all lines, then the second ones, and so on.
+func (a Answer) wanted(doc *model.File, accept func(Finding) bool) (parts [][]edit) {
 	asked := map[*model.Line]int{} // how many a line has
-	ask := map[edit]Finding{}      // two findings may ask for the same
-	for _, f := range found {
-		l := lines[f.Line]
-		e := edit{l, f.Replacement}
-		if _, known := ask[e]; known || l == nil || f.Replacement == l.Text || accept != nil && !accept(f) {
+	known := map[edit]bool{}       // two findings may ask for the same
+	for _, f := range candidates(doc, a.asked()) {
+		i, ok := slices.BinarySearchFunc(doc.Lines, f.Line, func(l *model.Line, n int) int { return l.Number - n })
+		if !ok || accept != nil && !accept(f) {
 			continue
 		}
-		ask[e] = f
+		l := doc.Lines[i]
+		e := edit{l, f.Replacement}
+		if known[e] || e.text == l.Text {
+			continue
+		}
+		known[e] = true
 		if len(parts) == asked[l] {
 			parts = append(parts, nil)
 		}
 		parts[asked[l]] = append(parts[asked[l]], e)
 		asked[l]++
 	}
-	edits = newJudge(doc, dialects[:], fixesBudget).keep(parts...)
-	for _, e := range edits {
-		applied = append(applied, ask[e])
-	}
-	return edits, applied
-}
-
-// origin returns for a line of the edited file which line it was before, by way of what earlier rounds did.
-func origin(edits []edit, earlier func(int) int) func(int) int {
-	return func(line int) int {
-		for _, e := range edits {
-			if line <= e.line.Number {
-				break
-			}
-			line -= min(line-e.line.Number, strings.Count(e.text, "\n"))
-		}
-		return earlier(line)
-	}
+	return parts
 }
 
 // An edit writes text, of one line or several, instead of a line. If the text is empty, the line goes with its end.
@@ -121,10 +91,6 @@ const (
 	findingsBudget = 8 << 20  // for judging each finding on its own: a fraction of a second, whatever the file
 	fixesBudget    = 32 << 20 // for mending a file, of which all findings count and not the first alone
 )
-
-func newJudge(file *model.File, asked []policy.Dialect, budget int) *judge {
-	return &judge{file: file, asked: asked, budget: budget}
-}
 
 // keeps reports whether an edit changes nothing.
 func (j *judge) keeps(e edit) bool { return len(j.keep([]edit{e})) > 0 }

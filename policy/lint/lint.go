@@ -9,7 +9,8 @@
 // never changes, RT001 to RT510. [Rules] lists them all, including those that need more than a file.
 //
 // A replacement is offered where it changes nothing: the file says the same to all crawlers, in each dialect of
-// package policy. Everything else is a message, since only the author knows what was meant. [Fix] applies replacements.
+// package policy. Everything else is a message, since only the author knows what was meant. [Answer.Fix] applies
+// replacements.
 //
 // A mistake is reported once, by the rule that says most about it. Matters of style are mentioned
 // once for each file. If a line is meant as it is written, a comment silences its findings:

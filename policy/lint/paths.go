@@ -243,7 +243,7 @@ func (f *checker) star(l *model.Line, at int, replacement, format string, args .
 				edits = append(edits, edit{l, l.With(core)})
 			}
 		}
-		judge := newJudge(f.File, unordered, findingsBudget)
+		judge := judge{file: f.File, asked: unordered, budget: findingsBudget}
 		for _, e := range judge.keep(edits) {
 			f.idle[e.line] = true
 		}

@@ -31,7 +31,7 @@ func otherVerdict(asked []policy.Dialect, before, after string, q questions) str
 // replacements there were.
 func keepsVerdicts(t *testing.T, file string, q questions) (n int) {
 	t.Helper()
-	fixed, _ := lint.Fix([]byte(file), nil)
+	fixed := lint.Answer{Body: []byte(file)}.Fix(nil)
 	if other := otherVerdict(promised[:], file, string(fixed), q); other != "" {
 		t.Errorf("%q became %q: %s is decided otherwise", file, fixed, other)
 	}
@@ -108,7 +108,7 @@ func TestAReplacementIsNotKeptBackForRulesFarFromIt(t *testing.T) {
 		{"User-agent: a\nDisallow: /a\n\nUSER-AGENT: *\nAllow: /\n", "User-agent: a\nDisallow: /a\n\nUser-agent: *\nAllow: /\n"},
 		{"User-agent: *\nDisallow: /b\nAllow /%2f/index.htm\nDisallow: /%2f/index.htm\n", "User-agent: *\nDisallow: /b\nAllow /%2f/index.htm\nDisallow: /%2F/index.htm\n"},
 	} {
-		if fixed, _ := lint.Fix([]byte(c.file), nil); string(fixed) != c.want {
+		if fixed := (lint.Answer{Body: []byte(c.file)}).Fix(nil); string(fixed) != c.want {
 			t.Errorf("%q became %q, not %q", c.file, fixed, c.want)
 		}
 	}
