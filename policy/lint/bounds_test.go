@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
@@ -22,6 +24,8 @@ var hostile = []struct {
 	{"short rules", "User-agent: *\n" + strings.Repeat("allow:/\n", 57_000)},
 	{"nested rules", "User-agent: *\n" + nested(950)},
 	{"named groups beside a long one for all", "User-agent: *\n" + numbered("Disallow: /%d\n", 13_000) + numbered("User-agent: b%d\nDisallow: /x\n", 9_000)},
+	{"rules for everybody", "User-agent: *\n" + numbered("Disallow: /%d\n", 36_000)},
+	{"groups for everybody", numbered("User-agent: *\nDisallow: /%d/css/\n", 14_000) + numbered("Sitemap: http://h/%d\n", 5_000)},
 	{"unknown fields", numbered("disalow%d: x\n", 35_000)},
 	{"near fields", strings.Repeat("dissalllow: x\n", 36_000)},
 	{"blank lines", "User-agent: *\n" + strings.Repeat("\n", 500<<10)},
@@ -68,7 +72,10 @@ func nested(n int) string {
 func TestFindingsAreBoundedWhateverTheFile(t *testing.T) {
 	tier.Gate(t)
 	for _, h := range hostile {
-		check(t, h.name, []byte(h.data))
+		took := proc.CPUTime(func() { check(t, h.name, []byte(h.data)) })
+		if tier.AtNight() && !proc.UnderRace() && took > 2*time.Second {
+			t.Errorf("%s: took %v, want 2s at most", h.name, took)
+		}
 	}
 }
 

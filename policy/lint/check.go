@@ -23,9 +23,11 @@ type checker struct {
 	idler *judge   // of lines without effect: their order does not matter
 
 	// What follows is worked out once it is asked for.
-	paths  map[string]bool      // of the rules
-	google *policy.Policy       // the file as Google reads it
-	idle   map[*model.Line]bool // rules with a star at the end that decides nothing
+	paths   map[string]bool         // of the rules
+	google  *policy.Policy          // the file as Google reads it
+	idle    map[*model.Line]bool    // rules with a star at the end that decides nothing
+	closers map[string]map[int]bool // lines of rules that close assets, by crawler
+	asked   int                     // how many decisions were asked for, of those that are as many as the lines
 }
 
 // check returns what is wrong with the text of a file that is served at u, empty if that is not known.
@@ -45,6 +47,7 @@ func candidates(doc *model.File, u *url.URL) []Finding {
 func (f *checker) check() []Finding {
 	// The order of the families decides only which of two findings at one place comes first.
 	if f.format() {
+		f.closers = map[string]map[int]bool{}
 		unknown := map[string]bool{} // fields, of which each is reported once
 		for _, l := range f.Lines {
 			f.encoding(l)

@@ -16,7 +16,6 @@ type preferences struct {
 	*checker
 	table    []usage.Mapping
 	policy   *policy.Policy
-	asked    int // how often of onDisallowed, which looks at all rules
 	drafts   map[string]bool
 	usages   map[preference]*model.Line // of the group at hand: the line that said so
 	said     map[string]usage.Statement // by key: the first signal of any group
@@ -25,8 +24,6 @@ type preferences struct {
 	star     *model.Line                // a signal for *
 	silent   *model.Line                // a named group that closes not everything and has no signal
 }
-
-const maxAsked = 1000
 
 // preference is a label for a path, with its value.
 type preference struct{ path, label, value string }
@@ -195,7 +192,7 @@ func yesNo(l *model.Line, path, label, value string) string {
 // with wildcards, and one of which a part is allowed, are left alone.
 func (c *preferences) onDisallowed(l *model.Line, path string) {
 	path = cmp.Or(path, "/")
-	if c.asked++; c.asked > maxAsked || l.Group == nil || strings.ContainsAny(path, "*$") || slices.ContainsFunc(l.Group.Rules, func(r *model.Line) bool {
+	if !c.mayAsk() || l.Group == nil || strings.ContainsAny(path, "*$") || slices.ContainsFunc(l.Group.Rules, func(r *model.Line) bool {
 		return r.Kind == model.Allow && (strings.Contains(r.Value, "*") || strings.HasPrefix(r.Value, path))
 	}) {
 		return

@@ -30,7 +30,7 @@ func (f *checker) closings(g *model.Group) {
 			continue
 		}
 		// Google asks that style sheets and scripts be open: it judges pages as a browser shows them.
-		if g.Search != nil && f.closesAssets(g, r) {
+		if g.Search != nil && f.closesAssets(model.AgentName(g.Search), r) {
 			f.once("RT402", r, r.ValueAt, "", "%s closes style sheets or scripts to %s, which needs them to render pages", r.Value, g.Search.Value)
 		}
 		// RFC 9309 §3: these rules are no access control, and anyone can read them.
@@ -50,23 +50,42 @@ var assets = [...]string{
 	"/css/style.css", "/js/main.js", "/style.css", "/main.js",
 }
 
-// closesAssets reports whether a rule decides that style sheets or scripts are closed to the group: what an Allow opens
+// closesAssets reports whether a rule decides that style sheets or scripts are closed to a crawler: what an Allow opens
 // again is not. What closes the whole site closes more than these (RT401).
-func (f *checker) closesAssets(g *model.Group, r *model.Line) bool {
-	if model.Core(r.Value) == "/" {
+func (f *checker) closesAssets(crawler string, r *model.Line) bool {
+	group := f.lenient().Group(crawler)
+	closers := f.closers[crawler]
+	if closers == nil { // once for each crawler, since a decision looks at all of its rules
+		closers = map[int]bool{}
+		for _, path := range assets {
+			if d := group.Decide(path); !d.Allowed {
+				closers[d.Rule.Line] = true
+			}
+		}
+		f.closers[crawler] = closers
+	}
+	switch {
+	case model.Core(r.Value) == "/":
+		return false
+	case closers[r.Number]:
+		return true
+	case !asset(r.Value) || !f.mayAsk():
 		return false
 	}
-	probes := assets[:]
-	if asset(r.Value) {
-		path := "/" + strings.Trim(strings.NewReplacer("*", "", "$", "").Replace(r.Value), "/")
-		probes = append([]string{path, path + "/style.css", path + "/main.js"}, probes...)
-	}
-	group := f.lenient().Group(model.AgentName(g.Search))
-	return slices.ContainsFunc(probes, func(p string) bool {
-		d := group.Decide(p)
+	path := "/" + strings.Trim(strings.NewReplacer("*", "", "$", "").Replace(r.Value), "/")
+	return slices.ContainsFunc([]string{path, path + "/style.css", path + "/main.js"}, func(path string) bool {
+		d := group.Decide(path)
 		return !d.Allowed && d.Rule.Line == r.Number
 	})
 }
+
+// mayAsk reports whether a decision is within the bound of a file.
+func (f *checker) mayAsk() bool {
+	f.asked++
+	return f.asked <= maxAsked
+}
+
+const maxAsked = 1000
 
 // lenient is the file as Google reads it: what is misspelt was meant to close, too.
 func (f *checker) lenient() *policy.Policy {
