@@ -19,6 +19,7 @@ type checker struct {
 	*model.File
 	report
 	url   *url.URL // where the file is served; empty if not known
+	host  string   // that serves it, as far as the URL or the sitemaps tell
 	judge *judge   // nil for Fix, which judges replacements together
 	idler *judge   // of lines without effect: their order does not matter
 
@@ -47,6 +48,7 @@ func candidates(doc *model.File, u *url.URL) []Finding {
 func (f *checker) check() []Finding {
 	// The order of the families decides only which of two findings at one place comes first.
 	if f.format() {
+		f.host, _ = f.home()
 		f.closers = map[string]map[int]bool{}
 		unknown := map[string]bool{} // fields, of which each is reported once
 		for _, l := range f.Lines {
@@ -125,9 +127,14 @@ func (f *checker) advice(l *model.Line, text string) (replacement, example strin
 		return "", ""
 	case f.judge == nil, f.judge.keeps(edit{l, text}):
 		return text, ""
+	case l.Rule() && model.Core(l.Value) != "/" && slices.ContainsFunc(model.Read([]byte(text)).Lines, isAll):
+		return "", "" // nobody should close all of a site because of a slip in a path
 	}
 	return "", text
 }
+
+// isAll reports whether a line is a rule about all of the site.
+func isAll(l *model.Line) bool { return l.Rule() && model.Core(l.Value) == "/" }
 
 // A report collects findings in bounded memory, whatever the file: at most MaxPerRule of each rule.
 type report struct {

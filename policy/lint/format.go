@@ -101,8 +101,8 @@ func (f *checker) encoding(l *model.Line) {
 		value := model.Visible(l.Value)
 		replacement := l.With(value)
 		_, rest, _ := strings.Cut(l.Value, "\x00")
-		if l.Rule() && model.Core(value) == "/" || model.Visible(rest) != "" {
-			replacement = "" // that would be about all of the site, or more than readers read
+		if model.Visible(rest) != "" {
+			replacement = "" // that would be more than readers read
 		}
 		f.add("RT113", l, l.ValueAt+i, replacement, "the value holds the control or invisible character %U", r)
 	}

@@ -47,30 +47,11 @@ func (f *checker) absolute(l *model.Line) bool {
 		}
 	}
 	replacement := l.With("/" + path)
-	if model.Core("/"+path) == "/" || f.elsewhere(host) {
-		replacement = "" // that would close this site for the sake of another
+	if f.host != "" && bareHost(f.host) != bareHost(host) {
+		replacement = "" // that would be about this site for the sake of another
 	}
 	f.add("RT301", l, l.ValueAt, replacement, "%s %v, and rules are compared to paths: it matches nothing", l.Value, what)
 	return true
-}
-
-// elsewhere reports whether the host of a rule is not that of the file, as far as its URL or its sitemaps tell.
-func (f *checker) elsewhere(host string) bool {
-	host = bareHost(host)
-	if f.url.Host != "" {
-		return bareHost(f.url.Host) != host
-	}
-	sitemaps := 0
-	for _, l := range f.Lines {
-		if l.Kind == model.Sitemap && model.AbsoluteURL(l.Value) {
-			rest, _ := model.CutScheme(l.Value)
-			at, _, _ := strings.Cut(rest, "/")
-			if sitemaps++; bareHost(at) == host || sitemaps > maxSitemaps {
-				return false
-			}
-		}
-	}
-	return sitemaps > 0
 }
 
 // bareHost returns a host without port and "www.".
@@ -117,17 +98,9 @@ func (f *checker) strayMarks(l *model.Line) {
 		f.add("RT316", l, l.ValueAt+i, l.With(strings.ReplaceAll(v, "&amp;", "&")),
 			"&amp; in %s is how HTML writes &: here it stands for itself, and hardly any URL has it", v)
 	} else if bare != v && bare != "" && !strings.HasSuffix(bare, "*") {
-		f.add("RT316", l, l.ValueAt+len(bare), unlessAll(l, bare), "%s ends in %s, which is a part of the path: only URLs that have it match",
+		f.add("RT316", l, l.ValueAt+len(bare), l.With(bare), "%s ends in %s, which is a part of the path: only URLs that have it match",
 			v, v[len(bare):])
 	}
-}
-
-// unlessAll returns the line with another path, "" if that would be about all of the site.
-func unlessAll(l *model.Line, path string) string {
-	if path == "" || model.Core(path) == "/" {
-		return ""
-	}
-	return l.With(path)
 }
 
 // slashed returns the rule with its slash: one is added, or what does not belong before it is removed: invisible
@@ -142,12 +115,12 @@ func slashed(l *model.Line) string {
 		path = "/" + path[3:]
 	}
 	switch {
-	case model.Core(v) == "/", v == "":
-		return "" // that would be about all of the site
+	case v == "":
+		return ""
 	case v[0] == '/', v[0] == '*':
 		return l.With(v)
 	case path != v && strings.HasPrefix(path, "/"):
-		return unlessAll(l, path)
+		return l.With(path)
 	case path != v, strings.HasPrefix(v, "./"), strings.HasPrefix(v, "../"): // it could be anything
 		return ""
 	case strings.IndexByte("?&=.;", v[0]) >= 0:

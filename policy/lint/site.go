@@ -3,11 +3,9 @@ package lint
 import (
 	"cmp"
 	"net/url"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/policy"
@@ -205,12 +203,13 @@ func (f *checker) record(l *model.Line, hosts int) {
 			f.add("RT407", l, l.ValueAt, f.completed(l), "%s is not an absolute URL, so the sitemap is not found", l.Value)
 		}
 	case "request-rate":
-		if !rateForm().MatchString(l.Value) {
+		if !rateForm.MatchString(l.Value) {
 			f.once("RT411", l, l.ValueAt, "", "%s is not of the form documents/time with a unit, such as 1/10s", l.Value)
 		}
 	case "clean-param":
-		if problem := cleanProblem(l.Value); problem != "" {
-			f.value("RT412", l, "%s %v", l.Value, problem)
+		if len(l.Value) > maxCleanParam || !cleanForm.MatchString(l.Value) {
+			f.value("RT412", l, "%s is not of the form a&b /path: parameters joined by &, then perhaps a path of letters, digits "+
+				"and . - / * _, in %d characters", l.Value, maxCleanParam)
 		}
 		if inStar {
 			f.line("RT011", l, "Yandex alone reads Clean-param, and this group is for all crawlers")
@@ -254,36 +253,14 @@ func (f *checker) delay(l *model.Line) {
 
 // rateForm is n/m with a unit, and a time of day in UTC that may follow, as Seznam documents
 // them: 100/15m, or 1/10s 1800-1900. Without a unit some readers take seconds, Seznam says nothing.
-var rateForm = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\d+/\d+[smhdSMHD](?:\s+\d{4}-\d{4})?$`)
-})
+var rateForm = regexp.MustCompile(`^\d+/\d+[smhdSMHD](?:\s+\d{4}-\d{4})?$`)
+
+// cleanForm is what Yandex documents of Clean-param: parameters joined by "&", then perhaps a blank and the prefix of a
+// path.
+var cleanForm = regexp.MustCompile(`^[^\s?=,;/&]+(?:&[^\s?=,;/&]+)*(?:\s+[a-zA-Z0-9./*_-]+)?$`)
 
 // maxCleanParam is how long a Clean-param may be, in characters (Yandex).
 const maxCleanParam = 500
-
-// cleanProblem says what is wrong with a Clean-param, "" if nothing is. Yandex documents parameters joined by "&", then
-// a blank and a path prefix of letters, digits and . - / * _ only, in 500 characters.
-func cleanProblem(v string) string {
-	words := strings.Fields(v)
-	if len(words) == 0 {
-		return "names no parameter"
-	}
-	path := strings.Join(words[1:min(2, len(words))], "")
-	switch {
-	case len(v) > maxCleanParam:
-		return "is longer than 500 characters"
-	case words[0][0] == '/':
-		return "begins with the path, which belongs after the parameters"
-	// A value, a list of another kind, or a whole query was written.
-	case strings.ContainsAny(words[0], "?=,;/"), strings.Contains("&"+words[0]+"&", "&&"):
-		return "has parameters that are not joined by & alone"
-	case len(words) > 2:
-		return "has more than parameters and one path"
-	case strings.Trim(strings.ToLower(path), model.Letters+"0123456789.-/*_") != "":
-		return "has characters in its path that Yandex does not take"
-	}
-	return ""
-}
 
 // completed returns the sitemap line with the origin that serves the file, "" if that is not known.
 func (f *checker) completed(l *model.Line) string {
@@ -302,19 +279,17 @@ const maxSitemaps = 1000
 // site that shuts an engine out of all or of a directory, such as one language, shuts out the sitemaps there as well,
 // and means it. It does not mean the sitemaps that a rule with wildcards happens to match.
 func (f *checker) sitemaps() {
-	groups := map[string]policy.Group{} // a group may have to be merged from many
-	for _, l := range f.ownSitemaps() {
+	_, own := f.home()
+	for _, l := range own {
 		var closed []string
 		u, _ := url.Parse(l.Value)
 		by, target := 0, u.RequestURI()
 		among := surroundings(target)
 		for _, engine := range [...]string{"Googlebot", "bingbot", "Yandex"} {
-			g, known := groups[engine]
-			if !known {
-				g = f.lenient().Group(engine)
-				groups[engine] = g
-			}
-			if d := g.Decide(target); !d.Allowed && (g.Decide(among).Allowed || !meant(d.Rule, among)) {
+			g := f.lenient().Group(engine)
+			d := g.Decide(target)
+			aimed := model.Plain(model.Core(d.Rule.Pattern)) || language.MatchString(among)
+			if !d.Allowed && (!aimed || g.Decide(among).Allowed) {
 				closed = append(closed, engine)
 				by = d.Rule.Line
 			}
@@ -325,37 +300,29 @@ func (f *checker) sitemaps() {
 	}
 }
 
-// meant reports whether the rule that closes a directory, with the sitemaps in it, was made
-// for that: it names the directory, or the directory is that of a language.
-func meant(r policy.Rule, dir string) bool {
-	return model.Plain(model.Core(r.Pattern)) || language().MatchString(path.Base(dir))
-}
+// language is a directory such as "/en/", "/pt-BR/" and "/pt_br/".
+var language = regexp.MustCompile(`/[a-zA-Z]{2}(?:[-_][a-zA-Z]{2})?/$`)
 
-// language is "en", "pt-BR" and "pt_br".
-var language = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[a-zA-Z]{2}(?:[-_][a-zA-Z]{2})?$`)
-})
-
-// ownSitemaps returns the sitemaps that the rules of the file are about. Rules bind the origin of the file alone: if
-// the host that serves it is not known, it is taken for that of the sitemaps as long as they name only one.
-func (f *checker) ownSitemaps() (places []*model.Line) {
-	only := f.url.Host
+// home returns the host that serves the file, "" if that is not known, and the sitemaps there, which the rules are
+// about. Without a URL the host is that of the sitemaps, as long as they name only one.
+func (f *checker) home() (host string, own []*model.Line) {
+	host = f.url.Host
 	for _, l := range f.Lines {
-		if l.Kind != model.Sitemap || len(places) == maxSitemaps {
+		if l.Kind != model.Sitemap || len(own) == maxSitemaps {
 			continue
 		}
 		u, err := url.Parse(l.Value)
 		if err != nil || u.Host == "" {
 			continue
 		}
-		only = cmp.Or(only, u.Host)
-		if strings.EqualFold(u.Host, only) {
-			places = append(places, l)
+		host = cmp.Or(host, u.Host)
+		if strings.EqualFold(u.Host, host) {
+			own = append(own, l)
 		} else if f.url.Host == "" {
-			return nil // several hosts, and it is not known which is ours
+			return "", nil
 		}
 	}
-	return places
+	return host, own
 }
 
 // surroundings returns the directory of the pages that a sitemap stands among. A directory that is

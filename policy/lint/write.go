@@ -30,14 +30,15 @@ type Style struct {
 func WriteText(w io.Writer, style Style, reports ...Report) error {
 	t := &text{Writer: bufio.NewWriter(w), style: style}
 	for _, r := range reports {
-		// Only reports need the text by line. The checks never do, so it is not kept there.
-		lines := splitLines(r.Text)
+		// Lines end in LF, CRLF or CR (RFC 9309 §2.2). Columns do not count the byte order mark: no editor shows it.
+		text := strings.TrimPrefix(string(r.Text), "\uFEFF")
+		lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
 		for _, f := range r.Findings {
 			t.finding(r.Name, f)
 			if f.More > 0 { // the rest is said above, for each that is listed
 				continue
 			}
-			if f.Line > 0 && f.Line <= len(lines) {
+			if f.Line > 0 && f.Line <= len(lines) && len(r.Text) > 0 {
 				t.source(lines[f.Line-1], f)
 			}
 			t.instead("32", "+ ", f.Replacement)
@@ -161,16 +162,6 @@ func (t *text) summary(reports []Report) {
 	if files > 0 { // silence is the good news, as with other linters
 		fmt.Fprintln(t, counted)
 	}
-}
-
-// splitLines returns the lines of a file, which end in LF, CRLF or CR (RFC 9309 §2.2).
-func splitLines(data []byte) []string {
-	if len(data) == 0 {
-		return nil
-	}
-	// Columns do not count the byte order mark: no editor shows it.
-	text := strings.TrimPrefix(string(data), "\uFEFF")
-	return strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
 }
 
 // wrap breaks s at blanks so that each line has at most width characters if it can, and indents all lines but the
