@@ -222,6 +222,7 @@ func essenceOf(d policy.Dialect, p *policy.Policy) (essence string, ok bool) {
 type rule struct {
 	allow       bool
 	pattern     string // without stars at its end, where these are special
+	beginning   string // of all that it matches: up to the first star, or escape, which may stand for what it escapes
 	specificity int
 }
 
@@ -241,7 +242,7 @@ func newRule(d policy.Dialect, allow bool, pattern string) rule {
 	r := rule{allow: allow, pattern: pattern, specificity: len(pattern)}
 	switch d {
 	case policy.Original: // which knows no stars, and takes an empty pattern for the end of the search
-		return rule{allow: allow || pattern == "", pattern: pattern}
+		r = rule{allow: allow || pattern == "", pattern: pattern}
 	case policy.Yandex:
 		if pattern == "" && !allow {
 			r = rule{allow: true, pattern: "/", specificity: 1}
@@ -251,9 +252,10 @@ func newRule(d policy.Dialect, allow bool, pattern string) rule {
 			r.specificity--
 		}
 	}
-	if r.pattern != "" {
+	if r.pattern != "" && d != policy.Original {
 		r.pattern = cmp.Or(strings.TrimRight(r.pattern, "*"), "/")
 	}
+	r.beginning, _, _ = strings.Cut(strings.ReplaceAll(r.pattern, "%", "*"), "*")
 	return r
 }
 
@@ -263,9 +265,14 @@ func (r rule) covers(o rule) bool {
 		(len(o.pattern) == len(r.pattern) || r.pattern != "" && !strings.ContainsAny(r.pattern, "*$"))
 }
 
+// meets reports whether there may be something that both r and o match.
+func (r rule) meets(o rule) bool {
+	return strings.HasPrefix(r.beginning, o.beginning) || strings.HasPrefix(o.beginning, r.beginning)
+}
+
 // essential returns the rules that decide something, in the order in which they decide: the first that matches does.
 // Neighbours with the same verdict are sorted. What a rule covers, and one with the same verdict further down with no
-// other between, changes nothing.
+// other between that it may meet, changes nothing.
 func essential(d policy.Dialect, rules []rule) []rule {
 	if d != policy.Original {
 		rules = slices.DeleteFunc(rules, func(r rule) bool { return r.pattern == "" }) // which matches nothing
@@ -291,7 +298,7 @@ func essential(d policy.Dialect, rules []rule) []rule {
 }
 
 // withoutIdle leaves out rules if one above decides whatever they would, or one below decides as they do, and none
-// between otherwise.
+// between that they may meet decides otherwise.
 func withoutIdle(rules []rule) (kept []rule) {
 	for _, r := range rules {
 		if !slices.ContainsFunc(kept, func(o rule) bool { return o.covers(r) }) {
@@ -300,7 +307,9 @@ func withoutIdle(rules []rule) (kept []rule) {
 	}
 	for i := len(kept) - 1; i >= 0; i-- {
 		below := kept[i+1:]
-		decides := slices.IndexFunc(below, func(o rule) bool { return o.allow != kept[i].allow || o.covers(kept[i]) })
+		decides := slices.IndexFunc(below, func(o rule) bool {
+			return o.allow != kept[i].allow && o.meets(kept[i]) || o.covers(kept[i])
+		})
 		if decides < 0 && kept[i].allow || decides >= 0 && below[decides].allow == kept[i].allow { // what no rule matches is allowed
 			kept = slices.Delete(kept, i, i+1)
 		}
