@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -180,10 +179,10 @@ func (f *checker) repeated() {
 func (f *checker) lostStarRules() {
 	var star []string
 	for _, g := range f.Groups {
-		if g.Star != nil { // several of them are one (§2.2.1)
-			// What matches no path closes nothing, so nothing of it can be lost.
-			matching := slices.DeleteFunc(slices.Clone(g.Rules), func(r *model.Line) bool { return !r.Matches() })
-			star = append(star, model.Closed(matching)...)
+		for _, r := range g.Rules {
+			if g.Star != nil && r.Closes() && r.Matches() { // several groups for * are one (§2.2.1)
+				star = append(star, model.Core(r.Value))
+			}
 		}
 	}
 	slices.Sort(star)
@@ -191,49 +190,50 @@ func (f *checker) lostStarRules() {
 	if _, everything := slices.BinarySearch(star, "/"); everything || len(star) == 0 {
 		return // a group that is named at all is meant to differ from a closed site
 	}
+	asks := 0
 	for _, a := range f.Audiences() {
-		own := model.Closed(a.Rules)
 		// Rules for a crawler that is gone need not be complete (RT211), nor those for one that
 		// never reads the group for *.
 		if a.Name == "*" || model.Retired(a.Name) != "" || model.IgnoresStar(a.Name) {
 			continue
 		}
-		if lost, example := lostFrom(star, own); lost > 0 {
+		if asks += len(star); asks > maxLost {
+			f.of("RT210").doubtful = true
+			return
+		}
+		if lost := opened(a.Rules, star); len(lost) > 0 {
 			id := "RT210"
 			if isFreePass(a.Rules) {
 				id = "RT214"
 			}
 			f.value(id, a.First, "the group for %s leaves open %d of %v that * closes, such as %s",
-				a.First.Value, lost, model.Count(len(star), "path"), example)
+				a.First.Value, len(lost), model.Count(len(star), "path"), lost[0])
 		}
 	}
+}
+
+// maxLost bounds how often the groups of a file are asked about a path.
+const maxLost = 1 << 18
+
+// opened returns those of the patterns that a group with the rules does not close.
+func opened(rules []*model.Line, patterns []string) []string {
+	text := []byte("User-agent: *\n")
+	for _, r := range rules {
+		text = append(text, r.With(r.Value)+"\n"...)
+	}
+	group := policy.Parse(text).Group("*")
+	return slices.DeleteFunc(slices.Clone(patterns), func(pattern string) bool {
+		path, whole := strings.CutSuffix(pattern, "$")
+		if !whole {
+			path += "x" // what begins alike is closed, too
+		}
+		return !group.Decide(path).Allowed
+	})
 }
 
 // isFreePass reports whether rules are empty Disallows alone.
 func isFreePass(rules []*model.Line) bool {
-	return len(rules) > 0 && !slices.ContainsFunc(rules, func(r *model.Line) bool { return r.Kind != model.Disallow || r.Value != "" })
-}
-
-// lostFrom returns how many of the sorted patterns of star no pattern of own covers, and the first of them.
-func lostFrom(star, own []string) (lost int, example string) {
-	slices.Sort(own)
-	covered := make([]bool, len(star))
-	for _, p := range slices.Compact(own) { // of which no more begin a pattern of star than that has bytes
-		if p == "/" {
-			return 0, ""
-		}
-		i, _ := slices.BinarySearch(star, p)
-		for ; i < len(star) && (star[i] == p || model.Plain(p) && strings.HasPrefix(star[i], p)); i++ {
-			covered[i] = true
-		}
-	}
-	for i, p := range star {
-		if !covered[i] {
-			example = cmp.Or(example, p)
-			lost++
-		}
-	}
-	return lost, example
+	return len(rules) > 0 && !slices.ContainsFunc(rules, func(r *model.Line) bool { return r.Kind == model.Allow || r.Closes() })
 }
 
 // forgotten are crawlers of search engines that lists of welcome crawlers often lack, as they came late. Applebot

@@ -199,28 +199,22 @@ func documentIn(r *model.Line) string {
 	return r.Value[:slash+1]
 }
 
-// indexPages reports allow lines for a page that Google takes for its directory, too (RT315):
-// its parser tries the rule once more as dir/$. No other reader is known to.
+// indexPages reports allow lines for a page that Google takes for its directory, too (RT315): its parser tries the rule
+// once more as dir/$. No other reader is known to, so to them the directory may be closed.
 func (f *checker) indexPages(rules []*model.Line) {
-	allowed := map[string]bool{}
-	for _, r := range rules {
-		if r.Kind == model.Allow {
-			allowed[r.Value] = true
-		}
-	}
+	var pages []*model.Line
+	var dirs []string
 	for _, r := range rules {
 		i := strings.LastIndexByte(r.Value, '/')
-		if r.Kind != model.Allow || i < 0 || !r.Matches() || !strings.HasPrefix(r.Value[i+1:], "index.htm") {
-			continue
+		if r.Kind == model.Allow && r.Matches() && strings.HasPrefix(r.Value[i+1:], "index.htm") && f.mayAsk() {
+			pages, dirs = append(pages, r), append(dirs, r.Value[:i+1]+"$")
 		}
-		dir := r.Value[:i+1]
-		if allowed[dir] || allowed[dir+"$"] {
-			continue // all readers agree
+	}
+	open := opened(rules, dirs)
+	for i, r := range pages {
+		if !slices.Contains(open, dirs[i]) {
+			dir := strings.TrimSuffix(dirs[i], "$")
+			f.add("RT315", r, r.ValueAt, r.Text+"\nAllow: "+dirs[i], "%s also allows %s, for Google only", r.Value, dir)
 		}
-		both := r.Text + "\nAllow: " + dir + "$"
-		if dir[0] == '*' || dir != reescape(model.Single(dir)) || strings.ContainsFunc(dir, model.Invisible) {
-			both = "" // other rules would write the new line anew, so that it is not known again
-		}
-		f.add("RT315", r, r.ValueAt, both, "%s also allows %s, for Google only", r.Value, dir)
 	}
 }

@@ -273,7 +273,7 @@ func (c *preferences) disagreements() {
 		case a == nil || g.Star != nil:
 		case granted != nil && g.Blocked:
 			c.line("RT509", a, "%s is shut out, while line %d grants the training of models", a.Value, granted.Number)
-		case refused != nil && !g.Blocked && len(model.Closed(g.Rules)) == 0:
+		case refused != nil && !g.Blocked && !slices.ContainsFunc(g.Rules, (*model.Line).Closes):
 			c.line("RT509", a, "%s may read everything, while line %d refuses the training of models", a.Value, refused.Number)
 		}
 	}

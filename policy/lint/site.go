@@ -24,7 +24,7 @@ func (f *checker) closings(g *model.Group) {
 		}
 	}
 	for _, r := range g.Rules {
-		if r.Kind != model.Disallow || r.Value == "" {
+		if !r.Closes() {
 			continue
 		}
 		// Google asks that style sheets and scripts be open: it judges pages as a browser shows them.
@@ -56,7 +56,9 @@ func (f *checker) closesAssets(crawler string, r *model.Line) bool {
 	if closers == nil { // once for each crawler, since a decision looks at all of its rules
 		closers = map[int]bool{}
 		for _, path := range assets {
-			if d := group.Decide(path); !d.Allowed {
+			// What a star happens to match is no directory of style sheets, unless it stands for directories itself.
+			d := group.Decide(path)
+			if !d.Allowed && model.Plain(strings.ReplaceAll(model.Core(d.Rule.Pattern), "/*/", "/")) {
 				closers[d.Rule.Line] = true
 			}
 		}

@@ -102,17 +102,6 @@ func (g *Group) Names(tokens ...string) bool {
 	return slices.ContainsFunc(g.Agents, func(a *Line) bool { return slices.Contains(tokens, AgentName(a)) })
 }
 
-// Closed returns the cores of what the rules disallow, or were meant to.
-func Closed(rules []*Line) []string {
-	var cores []string
-	for _, r := range rules {
-		if r.Kind == Disallow && r.Value != "" {
-			cores = append(cores, Core(r.Value))
-		}
-	}
-	return cores
-}
-
 // Audience is all the rules for one product token.
 type Audience struct {
 	Name  string // of agentName

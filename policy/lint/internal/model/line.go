@@ -53,6 +53,9 @@ func readLine(s *scan.Scanner, text string) *Line {
 
 func (l *Line) Rule() bool { return l.Kind == Allow || l.Kind == Disallow }
 
+// Closes reports whether the line disallows something, or was meant to.
+func (l *Line) Closes() bool { return l.Kind == Disallow && l.Value != "" }
+
 // Matches reports whether the pattern of a rule can match a path, which begins with a slash and
 // has no blanks (RFC 9309 §2.2.2).
 func (l *Line) Matches() bool {
