@@ -2,7 +2,7 @@ module github.com/robotsgate/robotsgate
 
 go 1.26.0
 
-toolchain go1.26.8
+toolchain go1.26.11
 
 // The library. httpsfv: structured fields (RFC 9651), of signatures and preferences.
 require (

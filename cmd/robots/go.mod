@@ -2,7 +2,7 @@ module github.com/robotsgate/robotsgate/cmd/robots
 
 go 1.26.0
 
-toolchain go1.26.8
+toolchain go1.26.11
 
 require (
 	github.com/dunglas/httpsfv v1.1.2 // Proxy-Status

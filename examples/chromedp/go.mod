@@ -2,7 +2,7 @@ module github.com/robotsgate/robotsgate/examples/chromedp
 
 go 1.26.0
 
-toolchain go1.26.8
+toolchain go1.26.11
 
 require (
 	github.com/chromedp/cdproto v0.160.2

@@ -2,7 +2,7 @@ module github.com/robotsgate/robotsgate/examples/httpcache
 
 go 1.26.0
 
-toolchain go1.26.8
+toolchain go1.26.11
 
 require (
 	github.com/gohugoio/httpcache v0.9.0

@@ -2,7 +2,7 @@ module github.com/robotsgate/robotsgate/examples/jetstream
 
 go 1.26.0
 
-toolchain go1.26.8
+toolchain go1.26.11
 
 require (
 	github.com/nats-io/nats-server/v2 v2.15.3

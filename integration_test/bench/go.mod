@@ -2,7 +2,7 @@ module github.com/robotsgate/robotsgate/integration_test/bench
 
 go 1.26.0
 
-toolchain go1.26.8
+toolchain go1.26.11
 
 require (
 	github.com/robotsgate/robotsgate v0.1.0

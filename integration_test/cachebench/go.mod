@@ -2,7 +2,7 @@ module github.com/robotsgate/robotsgate/integration_test/cachebench
 
 go 1.26.0
 
-toolchain go1.26.8
+toolchain go1.26.11
 
 require (
 	github.com/hashicorp/golang-lru/v2 v2.0.7

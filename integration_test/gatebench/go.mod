@@ -2,7 +2,7 @@ module github.com/robotsgate/robotsgate/integration_test/gatebench
 
 go 1.26.0
 
-toolchain go1.26.8
+toolchain go1.26.11
 
 require (
 	github.com/gocolly/colly/v2 v2.3.0

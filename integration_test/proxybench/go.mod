@@ -2,7 +2,7 @@ module github.com/robotsgate/robotsgate/integration_test/proxybench
 
 go 1.26.0
 
-toolchain go1.26.8
+toolchain go1.26.11
 
 require (
 	github.com/elazarl/goproxy v1.9.4 // the proxy library to measure beside
