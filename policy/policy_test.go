@@ -7,7 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -313,6 +315,13 @@ func TestProductToken(t *testing.T) {
 		}
 		if n := testing.AllocsPerRun(1, func() { policy.ProductToken(userAgent) }); n > 0 { // it is asked for each request
 			t.Errorf("%q: %v allocations", userAgent, n)
+		}
+	}
+	// A server that passes on its clients' requests takes the field from strangers.
+	for _, part := range []string{"(", "(a", "(a/", "compatible; ", "compatible;", "; +http", ")("} {
+		userAgent := "Mozilla/5.0 " + strings.Repeat(part, 1<<19/len(part))
+		if took := proc.CPUTime(func() { policy.ProductToken(userAgent) }); took > 400*time.Millisecond {
+			t.Errorf("%d bytes of %q: got %v, want 400ms at most", len(userAgent), part, took)
 		}
 	}
 	// google-token.jsonl: what is a valid token is its own product token, but digits are kept.

@@ -29,8 +29,8 @@ func ProductToken(userAgent string) string {
 		}
 	}
 	// Some leave out that word: a comment then begins with name and version, and has an address.
-	for _, rest, ok := strings.Cut(userAgent, "("); ok; _, rest, ok = strings.Cut(rest, "(") {
-		comment, _, _ := strings.Cut(rest, ")")
+	for part := range strings.SplitSeq(userAgent, "(") {
+		comment, _, _ := strings.Cut(part, ")")
 		name, _, _ := strings.Cut(comment, "/")
 		if name != "" && leadingProduct(name) == name && strings.Contains(comment, "; +http") {
 			return name
