@@ -470,6 +470,10 @@ func TestRetryAfterIsSecondsOrADateAndAtMostADay(t *testing.T) {
 	if got := fetch.RetryAfter(503, http.Header{"Retry-After": {"1", "120", "x"}}, retryNow); got != 2*time.Minute {
 		t.Errorf("three lines: got %v, want 2m", got)
 	}
+	// The answer to a page may have megabytes of them, and to read those would hold its caller up for seconds.
+	if got := fetch.RetryAfter(503, http.Header{"Retry-After": {strings.Repeat(",", 1<<10), "120"}}, retryNow); got != 0 {
+		t.Errorf("after 1 KiB of commas: got %v, want 0", got)
+	}
 	if got := fetch.RetryAfter(503, nil, retryNow); got != 0 {
 		t.Errorf("absent: got %v, want 0", got)
 	}
