@@ -12,7 +12,7 @@ import "slices"
 func (p *Policy) Combined(tokens ...string) Group {
 	star := p.Group("*")
 	if star.p.reason != 0 {
-		return star // without a file all groups are the same
+		return star // there is no file, so no groups
 	}
 	var groups []Group
 	for _, t := range tokens {
@@ -29,7 +29,7 @@ func (p *Policy) Combined(tokens ...string) Group {
 	return combine(groups)
 }
 
-// combine copies groups of one policy into one group, with the name of the first.
+// combine copies groups of one policy, each with a name, into one group with the name of the first.
 func combine(from []Group) Group {
 	p := from[0].p
 	b := &builder{dialect: p.dialect, reading: p.dialect.reading()}
@@ -56,7 +56,7 @@ func combine(from []Group) Group {
 			b.text, b.rules = append(b.text, text...), append(b.rules, r)
 		}
 	}
-	// The order of the file decides between equal rules, and in the Original dialect between all.
+	// endGroup sorts them by precedence, and leaves equal rules in the order of the file.
 	slices.SortStableFunc(b.rules, func(x, y rule) int { return int(x.line) - int(y.line) })
 	b.inGroup = true
 	for r := range p.Records("") {
@@ -65,8 +65,5 @@ func combine(from []Group) Group {
 		}
 	}
 	b.endGroup()
-	if combined := b.policy(); len(combined.sorted) > 0 {
-		return Group{combined, span{0, 1}}
-	}
-	return Group{p: &unreachable}
+	return Group{b.policy(), span{0, 1}}
 }

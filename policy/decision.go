@@ -54,7 +54,7 @@ func (d Decision) String() string {
 		verdict = "allowed"
 	}
 	switch {
-	case d.Rule.Line > 0: // also for a rule that matches nothing: it is why everything is allowed
+	case d.Rule.Line > 0: // an empty pattern matches nothing, but it is why everything is allowed
 		verdict += fmt.Sprintf(" by line %d: %v", d.Rule.Line, d.Rule)
 	case d.Reason != 0:
 		verdict += ": " + d.Reason.String()
@@ -65,8 +65,8 @@ func (d Decision) String() string {
 	return printable(verdict)
 }
 
-// printable percent-encodes what does not print, for a terminal or log: control characters, marks that turn the text
-// around, bytes that are no text.
+// printable percent-encodes what is not safe in a terminal or log: control characters, marks that change the direction
+// of the text, invalid UTF-8.
 func printable(s string) string {
 	var b []byte
 	for len(s) > 0 {

@@ -11,7 +11,7 @@ import (
 // a new crawler should use. The others answer the question "what would that crawler make of
 // this file?". Whatever an engine does not document follows RFC 9309.
 //
-// Each rule of a dialect has a grade: documented by the engine, observed at its own software, or ours where there is
+// Each rule of a dialect has a grade: documented by the engine, observed in its own software, or ours where there is
 // neither.
 type Dialect uint8
 
@@ -23,15 +23,17 @@ const (
 	// Google is the reading of Google's published parser (github.com/google/robotstxt). Observed: verdicts and
 	// lines are those of the parser in every case tried. It accepts misspelt fields, a missing colon and fields
 	// with a longer name. A user-agent line names its leading letters, "-" and "_"; the token that is asked for is
-	// compared whole. URLs are compared as given. Allowing index.html also allows its directory. Documented: Crawl-delay is ignored.
+	// compared whole. URLs are compared as given. Allowing index.html also allows its directory. Documented: Crawl-delay
+	// is ignored.
 	Google
 
 	// Yandex is the reading of the robots.txt tester of Yandex Webmaster. Where its documentation differs, the
 	// tester counts.
 	//
 	// Observed in July 2026: a blank line ends nothing; an empty Disallow is "Allow: /", and an empty Allow is
-	// nothing; the rule with the most literal bytes decides, in which neither "*" nor a final "$" counts; allow wins
-	// a tie; a user-agent line of several words names another crawler, unless it begins with "*"; groups with the same name are combined.
+	// nothing; the rule with the most literal bytes decides, not counting "*" and a final "$"; allow wins a tie; a
+	// user-agent line of several words names another crawler, unless it begins with "*"; groups with the same name
+	// are combined.
 	//
 	// Documented by Yandex (2018 to 2026): a user-agent line names every token that it contains; crawlers whose names
 	// begin with Yandex fall back to Yandex; rules past the 2,048th, and those longer than 1,024 characters, do not
@@ -49,7 +51,7 @@ const (
 	Original
 )
 
-// reading is one row of the table of differences between the dialects.
+// reading is a row of the table of differences between the dialects.
 type reading struct {
 	name string
 
@@ -59,7 +61,7 @@ type reading struct {
 	oversizeOK  bool // a file above the parsing limit permits everything; else it is cut
 	ruleLimit   int  // rules of a file that count; 0: all
 	ruleRunes   int  // characters a pattern may have to count, as the file writes them; 0: any
-	needsRule   bool // a group without rules is not a group
+	needsRule   bool // a group without rules does not count
 	firstRecord bool // only the first group of a name counts; else they are combined
 
 	// Product tokens.
@@ -79,14 +81,14 @@ type reading struct {
 	delay delayReading
 }
 
-// precedence is higher for the rule that decides if two match (§2.2.2): the more specific one, then allow. Where it is
-// equal, the first in the file decides.
-func (d *reading) precedence(r *rule) uint32 {
-	if d.literal {
+// precedence ranks the rules that match (§2.2.2): the more specific one first, then allow. Of equal ones, the first in
+// the file decides.
+func (r *reading) precedence(of *rule) uint32 {
+	if r.literal {
 		return 0
 	}
-	octets := r.n - uint32(r.free)
-	if r.flags&ruleAllow != 0 {
+	octets := of.n - uint32(of.free)
+	if of.flags&ruleAllow != 0 {
 		return 2*octets + 1
 	}
 	return 2 * octets
@@ -101,8 +103,8 @@ const (
 	delayWindow // seconds, clamped to 1 to 30
 )
 
-// readings are the differences between the dialects: what is not in this table is the same
-// in all of them. It is never written to.
+// readings is the table of differences between the dialects: whatever is not in it is the same
+// for all. It is never written to.
 var readings = [...]reading{
 	RFC9309: {
 		name: "RFC9309", lines: scan.RFC9309, escape: escapeRFC, delay: delaySeconds,

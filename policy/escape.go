@@ -15,42 +15,42 @@ const (
 	// stand in a URI is escaped, and so is a "%" that begins no escape. A "*" or "$" that means itself is
 	// escaped: all of them in a target, in a pattern a "$" that is not last. Those left are special (§2.2.3).
 	//
-	// A reserved byte (RFC 3986 §2.2) and its escape are one (figure 4, second row), but for those that
-	// separate: "/" in the path and the "?" that begins the query. A target gets them decoded. A pattern keeps
-	// them, because its octets are counted as written; compared decodes them for the comparison.
+	// A reserved byte (RFC 3986 §2.2) equals its escape (figure 4, second row), except where it separates: "/"
+	// in the path and the "?" that begins the query. In a target such escapes are decoded. A pattern keeps them,
+	// because its octets are counted as written, until compared decodes them.
 	escapeRFC escaping = iota
 
 	// escapeGoogle: in a pattern octets from 0x80 are escaped and the hex digits
 	// of escapes are raised. Targets are taken as they are.
 	escapeGoogle
 
-	// escapeDecode: every escape but %2F is decoded (1996 draft). So that the form
-	// can stand in a file again, octets that could not are all escaped instead,
-	// which makes no two strings equal that were not.
+	// escapeDecode: every escape but %2F is decoded (1996 draft). Octets that could not
+	// stand in a file are escaped instead, whether they were or not, so that the result
+	// can be written as one. No two strings that differ become equal by that.
 	escapeDecode
 )
 
-// A kindSet is a set of kinds of bytes. There are 64 kinds. One that fewer targets have comes
-// first: it tells more.
+// A kindSet is a set of kinds of bytes. There are 64 kinds, the rarest in targets first: it
+// rules out the most.
 type kindSet uint64
 
 // key returns the number of the first kind of the set.
 func (k kindSet) key() key { return key(bits.TrailingZeros64(uint64(k))) }
 
-// rarest returns the key of the rarest kind in a piece of a pattern, or else of "/". A star must not pass for it.
-func (k kindSet) rarest() key { return (k&^isSpecial | kinds['/']).key() }
+// rarest returns the key of the rarest kind that is not special, or of "/" if there is none.
+func (k kindSet) rarest() key { return (k&^specialKinds | kinds['/']).key() }
 
 const (
-	isSpecial = kindSet(2)    // the kind of "*" and "$"
-	isChanged = isSpecial | 1 // and of "%" and all other bytes that a normal form may change
+	specialKinds = kindSet(2)       // "*" and "$"
+	changedKinds = specialKinds | 1 // these, "%", and all other bytes that a normal form may change
 )
 
-// kinds has the kind of each byte. It is never written to.
+// kinds maps each byte to its kind. It is never written to.
 var kinds = func() (t [256]kindSet) {
 	for c := range t {
-		t[c] = isChanged &^ isSpecial
+		t[c] = changedKinds &^ specialKinds
 	}
-	t['*'], t['$'] = isSpecial, isSpecial
+	t['*'], t['$'] = specialKinds, specialKinds
 	for c := byte('A'); c <= 'Z'; c++ {
 		t[c] = 4 << (c % 7)
 	}
@@ -84,7 +84,7 @@ func appendNormal[S string | []byte](e escaping, dst []byte, s S, target bool) [
 	query := false
 	for i := 0; i < len(s); i++ {
 		c, escaped := s[i], false
-		if kinds[c]&isChanged == 0 {
+		if kinds[c]&changedKinds == 0 {
 			query = query || c == '?'
 			dst = append(dst, c)
 			continue
@@ -101,7 +101,7 @@ func appendNormal[S string | []byte](e escaping, dst []byte, s S, target bool) [
 		case e == escapeDecode:
 			keep = c > ' ' && c < 0x7F && c != '%' && c != '#' && !(escaped && c == '/')
 		case escaped:
-			keep = c < 0x80 && (ascii.IsUnreserved(c) || target && isOne(c, query))
+			keep = c < 0x80 && (ascii.IsUnreserved(c) || target && equalsEscape(c, query))
 		case c == '*' || c == '$': // special in a pattern, "$" at its end
 			keep = !target && (c == '*' || i == len(s)-1)
 		}
@@ -115,9 +115,9 @@ func appendNormal[S string | []byte](e escaping, dst []byte, s S, target bool) [
 }
 
 // appendCompared appends a piece of a pattern, which is in normal form, as it is compared
-// with targets: reserved bytes are decoded that are one with their escape. If plain, there is a
-// star for each such byte. Query tells whether the piece begins in the query; behind a "?" it is
-// there in any case, and behind a star it may be.
+// with targets: an escape of a reserved byte that equals it is decoded, or replaced by a star
+// if plain. query reports whether the piece begins in the query. After a "?" it always is
+// there, and after a star it may be.
 func appendCompared[S string | []byte](dst []byte, piece S, query, plain bool) []byte {
 	for i := 0; i < len(piece); i++ {
 		c := piece[i]
@@ -125,7 +125,7 @@ func appendCompared[S string | []byte](dst []byte, piece S, query, plain bool) [
 		case '?', '*':
 			query = true
 		case '%':
-			if d, _ := ascii.Unescape(piece[i+1:]); isOne(d, query) {
+			if d, _ := ascii.Unescape(piece[i+1:]); equalsEscape(d, query) {
 				c, i = d, i+2
 				if plain {
 					c = '*'
@@ -142,10 +142,10 @@ func compared(piece string, query bool) string {
 	return string(appendCompared(nil, piece, query, false))
 }
 
-// isOne reports whether c is reserved (RFC 3986 §2.2) and one with its escape, in the
-// query or before it. "*" and "$" are special in a pattern unless they are escaped
-// (§2.2.3), and "#" ends a target and a line: they are compared escaped.
-func isOne(c byte, query bool) bool {
+// equalsEscape reports whether c is reserved (RFC 3986 §2.2) and means the same as its
+// escape, in the query or in the path. "*" and "$" are special in a pattern unless they are
+// escaped (§2.2.3), and "#" ends a target and a line: they are compared escaped.
+func equalsEscape(c byte, query bool) bool {
 	switch c {
 	case ':', '[', ']', '@', '!', '&', '\'', '(', ')', '+', ',', ';', '=':
 		return true
@@ -155,8 +155,8 @@ func isOne(c byte, query bool) bool {
 	return false
 }
 
-// A key is the number of a kind of bytes, one of which a target must have if the rule matches: as its second byte, or,
-// from keyAnywhere, at any place. All targets begin with "/".
+// A key is the number of a kind of bytes that a target must have for a rule to match: as its second byte (the first is
+// always "/") or, from keyAnywhere on, in any place.
 type key uint8
 
 const keyAnywhere key = 64

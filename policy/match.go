@@ -22,11 +22,12 @@ const robots = "/robots.txt"
 // Dot segments and double slashes are compared as written: "//private" and "/a/../private" are
 // not "/private", though servers may serve one for the other.
 //
-// The rule with the most bytes decides, then allow before disallow, then the rule further
-// up (§2.2.2). The Yandex dialect counts literal bytes only. In the Original dialect the first rule that matches
-// decides, and one with an empty pattern allows what none above it matches. The target "/robots.txt" is always allowed,
-// also with letters percent-encoded if the dialect decodes them. With a query it is another
-// resource, and rules apply.
+// Of the rules that match, the one with the most bytes decides, then allow before disallow,
+// then the rule further up (§2.2.2). The Yandex dialect counts literal bytes only. In the
+// Original dialect the first rule that matches decides, and one with an empty pattern allows
+// what no rule above it matches. The target "/robots.txt" is always allowed, also with letters
+// percent-encoded if the dialect decodes them. With a query it is another resource, and rules
+// apply.
 //
 // The time of Decide grows with the length of the target and the number of rules. Bound the
 // length of a target that is untrusted, as package client does.
@@ -46,7 +47,7 @@ func (g Group) Decide(target string) Decision {
 	d := Decision{Allowed: true, Reason: ReasonNoRule, GroupToken: g.Token()}
 	if r := g.find(&q); r != nil {
 		d.Rule = g.p.asRule(r)
-		if r.n > 0 { // a rule with an empty pattern matches nothing, and says that everything is allowed
+		if r.n > 0 { // a rule with an empty pattern matches nothing
 			d.Allowed, d.Reason = r.flags&ruleAllow != 0, ReasonRule
 		}
 	}
@@ -66,9 +67,8 @@ func (p *Policy) decideWithoutRules(target string) Decision {
 	return Decision{Allowed: true, Reason: ReasonNoRule}
 }
 
-// find returns the rule that decides, or nil. Groups stand in the order of the file, and the rules of each in that of
-// their precedence: the first that matches decides for its group. An empty pattern, which begins every target, is the
-// last.
+// find returns the rule that decides, or nil. The rules of each group are sorted by precedence, so the first that
+// matches decides for its group. An empty pattern, which is a prefix of every target, comes last.
 func (g Group) find(q *question) *rule {
 	var best *rule
 	d := g.p.dialect.reading()
@@ -89,28 +89,28 @@ func (g Group) find(q *question) *rule {
 	return best
 }
 
-// asRule returns the rule as the file has it.
+// asRule returns r as the file writes it.
 func (p *Policy) asRule(r *rule) Rule {
 	pattern, allow := p.text[r.at:r.at+r.n], r.flags&ruleAllow != 0
 	if r.flags&ruleRewritten != 0 {
 		pattern = p.text[r.at+r.n : r.at+r.n+r.written]
-		allow = allow && pattern != "" // the file says Disallow, which Yandex reads as "Allow: /"
+		allow = allow && pattern != "" // to Yandex, an empty Disallow is "Allow: /"
 	}
 	return Rule{Allow: allow, Pattern: pattern, Line: int(r.line)}
 }
 
-// A question is a target in normal form, and what is known about it.
+// A question is a target in normal form, with what speeds up matching it.
 type question struct {
 	target   string
-	kinds    [2]kindSet         // of its second byte, of all its bytes
-	searched int                // bytes that were searched for pieces of patterns
-	suffixes *suffixarray.Index // once that is much
+	kinds    [2]kindSet         // of its second byte, and of all its bytes
+	searched int                // bytes searched so far for pieces of patterns
+	suffixes *suffixarray.Index // nil until searched exceeds muchSearched
 }
 
 // read sets the target.
 func (q *question) read(e escaping, target string) {
 	all := kindsOf(target)
-	if all&isChanged != 0 {
+	if all&changedKinds != 0 {
 		target = e.target(target)
 		all = kindsOf(target)
 	}
@@ -120,22 +120,22 @@ func (q *question) read(e escaping, target string) {
 	}
 }
 
-// has reports whether the target has what the key of a rule says.
+// has reports whether the target has a byte of the kind k, where k asks for it.
 func (q *question) has(k key) bool { return q.kinds[k/keyAnywhere]>>(k%keyAnywhere)&1 != 0 }
 
 func (q *question) matches(pattern string, flags uint8) bool {
 	if flags&ruleWild == 0 { // as most rules are
 		return strings.HasPrefix(q.target, pattern)
 	}
-	return q.matchWild(pattern, flags&ruleTwofold != 0)
+	return q.matchWild(pattern, flags&ruleEscaped != 0)
 }
 
-// matchWild reports whether a pattern with "*", a final "$" or escapes to compare matches (§2.2.3). It searches
-// the pieces between the stars one after the other, each as far left as it goes. Since "*" is the only operator,
-// going back gains nothing.
-func (q *question) matchWild(pattern string, twofold bool) bool {
+// matchWild reports whether a pattern with "*", a final "$" or escapes to decode matches (§2.2.3). It searches for
+// the pieces between the stars one after the other, each as far left as possible. Since "*" is the only operator,
+// backtracking gains nothing.
+func (q *question) matchWild(pattern string, escaped bool) bool {
 	piece, pattern, more := strings.Cut(pattern, "*")
-	if twofold {
+	if escaped {
 		piece = compared(piece, false)
 	}
 	if whole, ok := strings.CutSuffix(piece, "$"); ok && !more {
@@ -145,9 +145,9 @@ func (q *question) matchWild(pattern string, twofold bool) bool {
 		return false
 	}
 	for at := len(piece); more; {
-		piece, pattern, more = strings.Cut(strings.TrimLeft(pattern, "*"), "*") // some stars in a row are one
-		if twofold {
-			at = q.afterTwofold(piece, at, !more)
+		piece, pattern, more = strings.Cut(strings.TrimLeft(pattern, "*"), "*") // "**" is "*"
+		if escaped {
+			at = q.afterEscaped(piece, at, !more)
 		} else {
 			at = q.after(piece, at, !more)
 		}
@@ -158,8 +158,8 @@ func (q *question) matchWild(pattern string, twofold bool) bool {
 	return true
 }
 
-// after returns the end of the first match of a piece in the target that begins at or behind at, or -1. The last
-// piece may end in "$".
+// after returns the end of the first match of a piece in the target that begins at or after at, or -1. The last piece
+// may end in "$".
 func (q *question) after(piece string, at int, last bool) int {
 	if end, ok := strings.CutSuffix(piece, "$"); ok && last {
 		if strings.HasSuffix(q.target[at:], end) {
@@ -173,11 +173,11 @@ func (q *question) after(piece string, at int, last bool) int {
 	return -1
 }
 
-// afterTwofold is after for a pattern with escapes that are one with what they stand for (§2.2.2, figure 4). In the
-// target such bytes are decoded, and compared decodes them in a piece: in the query some that it keeps in the path.
-// Behind a star, a piece may be in either. "/*%2Fa" matches the path /x%2Fa, and /x?u=/a, in whose query "/" and
-// its escape are one. The path is searched first.
-func (q *question) afterTwofold(piece string, at int, last bool) int {
+// afterEscaped is after for a pattern with escapes that equal what they stand for (§2.2.2, figure 4). They are decoded
+// in the target, and by compared in a piece; more of them in the query than in the path. After a star, a piece may be
+// in either: "/*%2Fa" matches the path /x%2Fa, and also /x?u=/a, since "/" equals its escape in a query. The path is
+// searched first.
+func (q *question) afterEscaped(piece string, at int, last bool) int {
 	if end := q.after(compared(piece, false), at, last); end >= 0 {
 		return end
 	}
@@ -189,12 +189,12 @@ func (q *question) afterTwofold(piece string, at int, last bool) int {
 }
 
 const (
-	muchSearched = 1 << 20 // bytes; then it pays to sort the suffixes of a target
-	fewPlaces    = 1 << 10 // of a piece: to look at so many takes less time than to search a long target
+	muchSearched = 1 << 20 // bytes, beyond which it pays to sort the suffixes of a target
+	fewPlaces    = 1 << 10 // occurrences of a piece: looking at so many is faster than searching a long target
 )
 
-// index returns the first place at or behind at where the target has a piece, or -1. A hostile file has tens of
-// thousands of patterns that begin with a star. To search a long target for each would take half a second.
+// index returns where a piece first occurs in the target at or after at, or -1. A hostile file has tens of thousands
+// of patterns that begin with a star. Searching a long target for each would take half a second.
 func (q *question) index(piece string, at int) int {
 	if q.searched > muchSearched && piece != "" {
 		if q.suffixes == nil {
@@ -213,7 +213,7 @@ func (q *question) index(piece string, at int) int {
 	return at + i
 }
 
-// first returns the least of the places that is not below at, or -1.
+// first returns the smallest of the places that is at least at, or -1.
 func first(places []int, at int) int {
 	best := -1
 	for _, i := range places {

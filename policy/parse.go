@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	maxNormal  = 1 << 20   // bytes of all patterns in their normal form, which is up to three times as long
+	maxNormal  = 1 << 20   // bytes of all patterns in normal form, which can be three times as long as written
 	maxName    = 1<<12 - 1 // bytes of a name; no real product token is as long
 	maxRecords = 256 << 10 // bytes of all records; the largest real file known needs half of it
-	maxDelays  = 64 << 10  // bytes beyond that for delays: other records must not crowd them out
+	maxDelays  = 64 << 10  // bytes reserved for delays beyond that: other records must not crowd them out
 	maxField   = 64        // bytes of a field name
 )
 
@@ -48,7 +48,7 @@ func (d Dialect) Parse(data []byte) *Policy {
 // builders keeps the memory of finished parses, so that a parse allocates little but the Policy.
 var builders = sync.Pool{New: func() any { return new(builder) }}
 
-// builder gathers what is kept of a file.
+// builder collects what is kept of a file.
 type builder struct {
 	*reading
 	dialect Dialect
@@ -58,19 +58,19 @@ type builder struct {
 	names   []name
 	records []record
 
-	inAgents bool // the last line that counts was a user-agent line
+	inAgents bool // the last user-agent line or rule was a user-agent line
 	inGroup  bool
-	counted  int    // rules that are not empty
-	normal   int    // bytes of patterns in normal form
-	recorded int    // bytes of records
+	counted  int    // rules with a pattern so far
+	normal   int    // bytes of patterns in normal form so far
+	recorded int    // bytes of records so far
 	first    uint32 // the first name of the group
-	list     span   // names: the last list that a record has ended
+	list     span   // the names of the last list that a Content-Usage record ended
 
 	order []uint64 // for sortRules
 	moved []rule   // for sortRules
 }
 
-// release gives the memory back, emptied.
+// release empties b and puts it back into builders.
 func (b *builder) release() {
 	*b = builder{
 		text: b.text[:0], groups: b.groups[:0], rules: b.rules[:0], names: b.names[:0], records: b.records[:0],
@@ -144,8 +144,8 @@ func (b *builder) endGroup() {
 	b.inGroup, b.inAgents = false, false
 }
 
-// sortRules brings the rules of a group in the order of their precedence. It sorts numbers: to sort
-// the rules themselves makes Parse take half as long again.
+// sortRules sorts the rules of a group by precedence. It sorts numbers, because sorting the rules
+// themselves makes Parse half as slow again.
 func (b *builder) sortRules(rules []rule) {
 	b.order, b.moved = b.order[:0], append(b.moved[:0], rules...)
 	for i := range rules {
@@ -180,8 +180,8 @@ func (b *builder) ruleLine(value []byte, line int, flags uint8) {
 	}
 }
 
-// addIndex adds to an allow rule for .../index.htm, or whatever begins so, one for
-// exactly .../, which the same page answers.
+// addIndex adds to an allow rule for .../index.htm, or with a longer name, one for exactly .../:
+// a server answers both with the same page.
 func (b *builder) addIndex(value []byte, line int) {
 	slash := bytes.LastIndexByte(value, '/')
 	if slash < 0 || !bytes.HasPrefix(value[slash:], []byte("/index.htm")) {
@@ -190,10 +190,10 @@ func (b *builder) addIndex(value []byte, line int) {
 	b.addRule(value, append(value[:slash+1:slash+1], '$'), line, ruleAllow|ruleDerived)
 }
 
-// addRule adds a rule whose pattern is written in one way and means another, perhaps.
+// addRule adds a rule with a pattern as the file writes it and as the dialect reads it.
 func (b *builder) addRule(written, pattern []byte, line int, flags uint8) {
 	r := rule{at: uint32(len(b.text)), line: uint32(line), flags: flags}
-	plain := kindsOf(pattern)&isChanged == 0 // as most are
+	plain := kindsOf(pattern)&changedKinds == 0 // most are
 	if plain {
 		b.text = append(b.text, pattern...)
 	} else {
@@ -202,7 +202,7 @@ func (b *builder) addRule(written, pattern []byte, line int, flags uint8) {
 	normal := b.text[r.at:]
 	r.n = uint32(len(normal))
 	b.normal += len(normal)
-	sample := normal // with stars for what a target need not have
+	sample := normal // with a star for each byte that a target need not have
 	if !plain {
 		sample = b.special(&r, normal)
 	}
@@ -215,8 +215,8 @@ func (b *builder) addRule(written, pattern []byte, line int, flags uint8) {
 	b.rules = append(b.rules, r)
 }
 
-// special notes what of a pattern is compared in another way than byte by byte. It returns the pattern with a star for
-// each such byte.
+// special sets the flags of r for what is not compared byte by byte in its pattern. It returns the pattern with a star
+// for each escape that equals what it stands for.
 func (b *builder) special(r *rule, pattern []byte) []byte {
 	signs := bytes.Count(pattern, []byte("*"))
 	if bytes.HasSuffix(pattern, []byte("$")) {
@@ -230,30 +230,30 @@ func (b *builder) special(r *rule, pattern []byte) []byte {
 	}
 	if b.escape == escapeRFC && bytes.IndexByte(pattern, '%') >= 0 {
 		if decoded := appendCompared(nil, pattern, false, true); len(decoded) < len(pattern) {
-			r.flags |= ruleTwofold | ruleWild
+			r.flags |= ruleEscaped | ruleWild
 			return decoded
 		}
 	}
 	return pattern
 }
 
-// mustHave returns what a target must have to match a pattern: the rarest of its kinds of bytes at any place, or if
-// even that is frequent, its second byte at that place.
+// mustHave returns what a target must have to match a pattern: the rarest of its kinds of bytes in any place or, if
+// even that is frequent, its second byte in second place.
 func mustHave(pattern []byte, wild bool) key {
-	stem := pattern // what a target begins with
+	stem := pattern // what a matching target begins with
 	if wild {
 		pattern = bytes.TrimSuffix(pattern, []byte("$"))
 		stem, _, _ = bytes.Cut(pattern, []byte("*"))
 	}
 	k := kindsOf(pattern[min(2, len(stem)):]).rarest()
-	if len(stem) >= 2 && k > kinds['u'].key() { // in that order of the kinds
+	if len(stem) >= 2 && k > kinds['u'].key() { // more frequent than 'u'
 		return kinds[stem[1]].key()
 	}
 	return k | keyAnywhere
 }
 
-// record keeps any other record (§2.2.4). A Sitemap is for every crawler: it
-// stands in no group, wherever it stands.
+// record keeps any other record (§2.2.4). A Sitemap is for every crawler, so it is in
+// no group wherever it stands.
 func (b *builder) record(field, value []byte, line int, sitemap bool) {
 	if !isFieldName(field) {
 		return
@@ -277,13 +277,13 @@ func (b *builder) record(field, value []byte, line int, sitemap bool) {
 	b.records = append(b.records, r)
 }
 
-// isDelay reports whether a field says how fast a crawler may be. Such a record speaks to the names above it in its
-// group, as other parsers read it, and not to those that are added below.
+// isDelay reports whether a field says how fast a crawler may be. Like other parsers, we apply such a record to the
+// names above it in its group and not to those that follow.
 func isDelay(field []byte) bool {
 	return ascii.FoldEqual(field, "crawl-delay") || ascii.FoldEqual(field, "request-rate")
 }
 
-// listOf returns the names that a record in a group speaks to.
+// listOf returns the names that a record in a group applies to.
 func (b *builder) listOf(field []byte, delay bool) span {
 	n := uint32(len(b.names))
 	switch {
@@ -298,7 +298,7 @@ func (b *builder) listOf(field []byte, delay bool) span {
 	return everyone
 }
 
-// policy returns what was gathered. The Policy has its own memory.
+// policy returns what was collected. The Policy shares no memory with b.
 func (b *builder) policy() *Policy {
 	switch {
 	case b.normal > maxNormal:
@@ -315,7 +315,7 @@ func (b *builder) policy() *Policy {
 	return p
 }
 
-// sortNames sorts the names, without those that name their group twice.
+// sortNames sorts the names and drops repeated names of one group.
 func (p *Policy) sortNames() {
 	p.sorted = make([]uint32, len(p.names))
 	for i := range p.sorted {
@@ -356,8 +356,7 @@ func (r *reading) crawlDelay(value string) (time.Duration, bool) {
 }
 
 // parseSeconds reads digits with or without a decimal fraction. Exponents, signs
-// and units make a value that is not plain: multiplied into a Duration, "1e300"
-// would turn negative.
+// and units are no plain value: "1e300" would overflow to a negative Duration.
 func parseSeconds(s string) (time.Duration, bool) {
 	whole, fraction, _ := strings.Cut(s, ".")
 	if whole+fraction == "" || !isDigits(whole) || !isDigits(fraction) {
@@ -365,7 +364,7 @@ func parseSeconds(s string) (time.Duration, bool) {
 	}
 	seconds, err := strconv.ParseInt("0"+whole, 10, 64)
 	if err != nil || seconds >= math.MaxInt64/int64(time.Second) {
-		return math.MaxInt64, true // for ever, and not nothing
+		return math.MaxInt64, true // "very long" must not become none
 	}
 	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
 	return time.Duration(seconds)*time.Second + time.Duration(nanos), true

@@ -44,7 +44,7 @@ type Policy struct {
 	groups  []group  // in the order of the file
 	rules   []rule   // of one group after the other, in the order in which they decide
 	names   []name   // in the order of the file
-	sorted  []uint32 // indexes of names, in folded order, then in that of the file
+	sorted  []uint32 // indexes of names, by name without regard to case, then by line
 	star    span     // of sorted: the names "*"
 	records []record // in the order of the file
 	dialect Dialect
@@ -56,7 +56,7 @@ type span struct{ from, to uint32 }
 
 func (s span) len() uint32 { return s.to - s.from }
 
-// group is a group of the file, before those of one name are combined (§2.2.1).
+// group is a group of the file, before groups with the same name are combined (§2.2.1).
 type group struct {
 	line  uint32 // of its first user-agent line
 	rules span   // of Policy.rules
@@ -68,27 +68,27 @@ type name struct {
 	group uint32 // index in Policy.groups
 }
 
-// rule is an allow or disallow line. It has no pointers, for a garbage collector that meets
-// millions of them.
+// rule is an allow or disallow line. It has no pointers, because a cache holds millions of
+// rules and the garbage collector would follow them all.
 type rule struct {
 	at      uint32 // where the compared form of its pattern begins in Policy.text
-	n       uint32 // bytes of that
-	written uint32 // bytes of the pattern as written, which follows; if ruleRewritten
+	n       uint32 // length of that form
+	written uint32 // length of the pattern as written, which follows it; 0 unless ruleRewritten
 	line    uint32
-	free    uint16 // of n: bytes that make the rule no more specific
-	must    key    // what a target must have
+	free    uint16 // how many of the n bytes do not count for precedence
+	must    key    // what a target must have to match
 	flags   uint8
 }
 
 const (
 	ruleAllow     = 1 << iota
 	ruleWild      // "*" or a final "$" in the pattern is special
-	ruleTwofold   // has escapes that are one with what they stand for, see afterTwofold; then ruleWild is set too
-	ruleRewritten // the compared form is not as written
-	ruleDerived   // stands in no line of its own (Google's index.html)
+	ruleEscaped   // has escapes that equal what they stand for, see afterEscaped; ruleWild is set too
+	ruleRewritten // the compared form differs from the pattern as written
+	ruleDerived   // has no line of its own (Google's index.html)
 )
 
-// Policies that many origins share.
+// Policies that all origins share.
 var (
 	empty       = Policy{}
 	unavailable = Policy{reason: ReasonUnavailable}
@@ -105,7 +105,7 @@ func Unavailable() *Policy { return &unavailable }
 func Unreachable() *Policy { return &unreachable }
 
 // Reason returns ReasonUnavailable or ReasonUnreachable if there was no file to read (RFC
-// 9309 §2.3.1), as of a nil Policy, otherwise 0.
+// 9309 §2.3.1), and 0 if there was. For a nil Policy it is ReasonUnreachable.
 func (p *Policy) Reason() Reason {
 	if p == nil {
 		return ReasonUnreachable
@@ -114,7 +114,7 @@ func (p *Policy) Reason() Reason {
 }
 
 // Size estimates the memory that p retains, in bytes, closely enough to bound a cache.
-// Policies that many origins share report 0.
+// Policies that all origins share, such as Unavailable, report 0.
 func (p *Policy) Size() int {
 	if p == nil || p == &empty || p == &unavailable || p == &unreachable {
 		return 0
@@ -123,7 +123,7 @@ func (p *Policy) Size() int {
 		4*cap(p.sorted) + recordSize*cap(p.records)
 }
 
-// What the types take on a 64-bit machine; a test compares them.
+// Sizes of the types on a 64-bit machine, checked by a test.
 const (
 	policySize = 152
 	groupSize  = 12
@@ -166,7 +166,7 @@ func (p *Policy) Group(token string, fallbacks ...string) Group {
 			return Group{p, found}
 		}
 	}
-	// The caller's fallbacks come first: it has chosen them, and the dialect only assumes.
+	// The caller chose its fallbacks; those of the dialect are only assumed.
 	r := p.dialect.reading()
 	if slices.ContainsFunc(tokens, func(t string) bool { return ascii.FoldPrefix(t, r.family) }) {
 		if found := p.find(r.fallback); found.len() > 0 {
@@ -179,7 +179,7 @@ func (p *Policy) Group(token string, fallbacks ...string) Group {
 // find returns the names that stand for token.
 func (p *Policy) find(token string) span {
 	r, found := p.dialect.reading(), p.named(token)
-	// The empty token is part of every name, and "*" asks for the default group.
+	// Every name contains the empty token, and "*" asks for the default group.
 	if r.substring && token != "" && token != "*" && (r.firstRecord || found.len() == 0) {
 		found = p.named(p.firstWith(token))
 	}
@@ -200,12 +200,12 @@ func (p *Policy) named(token string) span {
 	return span{uint32(from), uint32(to)}
 }
 
-// firstWith returns the first name in the file that contains token, or "". In Yandex' reading a name of several words
-// is another name.
+// firstWith returns the first name in the file that contains token, or "". To Yandex, a name of several words is
+// another crawler's.
 func (p *Policy) firstWith(token string) string {
 	for i := range p.names {
 		name := p.nameAt(uint32(i))
-		if foldContains(name, token) && !(p.dialect.reading().words && strings.ContainsAny(name, " \t")) {
+		if containsFold(name, token) && !(p.dialect.reading().words && strings.ContainsAny(name, " \t")) {
 			return name
 		}
 	}
@@ -238,7 +238,7 @@ func (g Group) parts() []group {
 	return parts
 }
 
-// originForm adds a missing slash in front of a target (RFC 9112 §3.2.1), and leaves out scheme and authority.
+// originForm returns a target in origin form (RFC 9112 §3.2.1): with a leading slash, without scheme and authority.
 func originForm(target string) string {
 	if strings.HasPrefix(target, "/") {
 		return target

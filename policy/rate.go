@@ -29,7 +29,7 @@ const (
 	day          = 24 * time.Hour
 	minutesOfDay = 24 * 60
 
-	maxRates = 32 // Request-rate records of one group that are read: each costs its readers time for every turn
+	maxRates = 32 // Request-rate records that are read of a group: each makes At slower
 )
 
 // CrawlDelay returns how long the site asks a crawler to wait between requests. If the group
@@ -39,7 +39,7 @@ const (
 // window of 1 to 30 seconds for one request. A value beyond the range of a Duration becomes
 // the largest Duration.
 //
-// A Crawl-delay speaks to the names that stand above it in its group, as other parsers read it.
+// A Crawl-delay applies to the names that stand above it in its group, as other parsers read it.
 //
 // Nothing in this package waits.
 func (g Group) CrawlDelay() (time.Duration, bool) {
@@ -53,8 +53,8 @@ func (g Group) CrawlDelay() (time.Duration, bool) {
 	return longest, found
 }
 
-// isNamed reports whether a name of g is in a list, as Record.Under does. The names of g stand in the order of the
-// file; a list begins with its group.
+// isNamed reports whether a name of g is in a list, as Record.Under does. The names of g are in the order of the file,
+// and a list begins with its group.
 func (g Group) isNamed(list span) bool {
 	names := g.p.sorted[g.names.from:g.names.to]
 	i, _ := slices.BinarySearch(names, list.from)
@@ -68,10 +68,10 @@ func (g Group) isNamed(list span) bool {
 //
 // A Rate does not retain the Policy.
 func (g Group) Rate() Rate {
-	var a Rate
-	a.delay, a.stated = g.CrawlDelay()
+	var rate Rate
+	rate.delay, rate.stated = g.CrawlDelay()
 	if g.p == nil || g.p.dialect != RFC9309 {
-		return a
+		return rate
 	}
 	n := 0
 	for r := range g.Records("request-rate") {
@@ -85,19 +85,19 @@ func (g Group) Rate() Rate {
 		switch {
 		case !ok:
 		case w.from == 0 && w.to == minutesOfDay:
-			a.delay, a.stated = max(a.delay, w.delay), true
+			rate.delay, rate.stated = max(rate.delay, w.delay), true
 		default:
-			a.windows = append(a.windows, w)
+			rate.windows = append(rate.windows, w)
 		}
 	}
-	return a
+	return rate
 }
 
 // At returns the delay between requests at time t, and when it may change: the zero Time if never. If several records
 // hold, the largest delay counts: too polite a crawler hurts no site. It reports false if no record holds.
-func (a Rate) At(t time.Time) (delay time.Duration, until time.Time, ok bool) {
-	delay, ok = a.delay, a.stated
-	for _, w := range a.windows {
+func (r Rate) At(t time.Time) (delay time.Duration, until time.Time, ok bool) {
+	delay, ok = r.delay, r.stated
+	for _, w := range r.windows {
 		if w.holds(t) {
 			delay, ok = max(delay, w.delay), true
 		}
@@ -108,8 +108,8 @@ func (a Rate) At(t time.Time) (delay time.Duration, until time.Time, ok bool) {
 	return delay, until, ok
 }
 
-// IsZero reports whether a asks for nothing at any time.
-func (a Rate) IsZero() bool { return !a.stated && len(a.windows) == 0 }
+// IsZero reports whether r asks for nothing at any time.
+func (r Rate) IsZero() bool { return !r.stated && len(r.windows) == 0 }
 
 func (w window) holds(t time.Time) bool {
 	utc := t.UTC()
@@ -123,8 +123,8 @@ func (w window) holds(t time.Time) bool {
 // change returns the next edge of the window after t.
 func (w window) change(t time.Time) time.Time {
 	next := t.Add(2 * day)
-	midnight := t.Truncate(day)                                                              // in UTC
-	for _, minute := range []int{w.from, w.to, w.from + minutesOfDay, w.to + minutesOfDay} { // today, tomorrow
+	midnight := t.Truncate(day) // in UTC
+	for _, minute := range []int{w.from, w.to, w.from + minutesOfDay, w.to + minutesOfDay} {
 		if edge := midnight.Add(time.Duration(minute) * time.Minute); edge.After(t) && edge.Before(next) {
 			next = edge
 		}
@@ -147,7 +147,7 @@ func parseRate(value string) (w window, ok bool) {
 	}
 	w = window{delay: period / time.Duration(pages), to: minutesOfDay}
 	if period%time.Duration(pages) != 0 {
-		w.delay++ // no period sees one page more
+		w.delay++ // rounded up, or a period could see one page more
 	}
 	ok = true
 	if len(fields) == 2 {

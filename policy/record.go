@@ -17,13 +17,13 @@ type Record struct {
 	Line         int    // counted from 1
 	GroupLine    int    // the line at which its group begins, or 0 outside of groups
 
-	names span // of those in p, see Under
+	names span // in p, see Under
 	p     *Policy
 }
 
-// Under reports whether the record speaks to a token. A Content-Usage record ends the list of names above it
+// Under reports whether the record applies to a token. A Content-Usage record ends the list of names above it
 // (draft-ietf-aipref-attach), although RFC 9309 reads the names below it into the same group (§2.2.4). A Crawl-delay
-// or Request-rate speaks to the names above it in its group. A record of any other field speaks to all names of
+// or Request-rate applies to the names above it in its group. A record of any other field applies to all names of
 // its group.
 func (r Record) Under(token string) bool {
 	if r.names == everyone {
@@ -141,7 +141,7 @@ func (g Group) Records(field string) iter.Seq[Record] {
 	}
 }
 
-// isField reports whether a field is called name. Sitemap is the only record that a dialect reads in other spellings.
+// isField reports whether name names a field. Sitemap is the only record that dialects also read in other spellings.
 func (p *Policy) isField(field, name string) bool {
 	if !ascii.FoldEqual(name, "sitemap") {
 		return ascii.FoldEqual(field, name)

@@ -33,8 +33,8 @@ func (g Group) Matching(target string) []Rule {
 	})
 }
 
-// list returns the rules that include accepts, in the order of the file. A derived rule stands for that of the same
-// line.
+// list returns the rules that include accepts, in the order of the file and without repeated ones. A derived rule is
+// shown as the rule of its line.
 func (g Group) list(include func(*rule) bool) []Rule {
 	var rules []Rule
 	for _, part := range g.parts() {
@@ -95,12 +95,12 @@ func (r Record) line() string { return r.Field + ": " + r.Value + "\n" }
 
 // textLine is a line of a group in Policy.String.
 type textLine struct {
-	at   int // where it stands
+	at   int // sorts the lines of a group
 	text string
 	name string // in lower case, if it is a user-agent line
 }
 
-// writeGroup writes the names of a group, each followed by the records that speak to the names so far, and then the
+// writeGroup writes the names of a group, each followed by the records that apply to the names so far, and then the
 // rest.
 func (p *Policy) writeGroup(w *strings.Builder, names span, records []Record) {
 	var lines []textLine
@@ -124,16 +124,16 @@ func (p *Policy) writeGroup(w *strings.Builder, names span, records []Record) {
 		}
 	}
 	slices.SortStableFunc(lines, func(a, b textLine) int { return cmp.Compare(a.at, b.at) })
-	if lines[0].name == "" { // a record above all names, for none
+	if lines[0].name == "" { // a record that applies to no name
 		w.WriteString("User-agent:\n")
 	}
 	writeLines(w, lines)
-	if len(rules) == 0 { // a line that changes nothing, else the next group's names would join
+	if len(rules) == 0 { // a rule that changes nothing, to keep the next group's names apart
 		w.WriteString(Rule{Allow: p.dialect.reading().emptyAllows}.String() + "\n")
 	}
 }
 
-// writeLines writes the lines of a group, a name once in each list of names.
+// writeLines writes the lines of a group, and each name once in a list of names.
 func writeLines(w *strings.Builder, lines []textLine) {
 	list := map[string]bool{}
 	for _, l := range lines {

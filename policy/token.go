@@ -19,7 +19,7 @@ func ProductToken(userAgent string) string {
 	if !ascii.FoldEqual(first, "mozilla") {
 		return first
 	}
-	// Browsers and those that pose as one all begin with Mozilla; crawlers name themselves later.
+	// Browsers, and crawlers that pose as one, begin with Mozilla. Crawlers name themselves later.
 	const before = "compatible;"
 	for i := range userAgent {
 		if rest := userAgent[i:]; ascii.FoldPrefix(rest, before) {
@@ -28,7 +28,7 @@ func ProductToken(userAgent string) string {
 			}
 		}
 	}
-	// Some leave out that word: a comment then begins with name and version, and has an address.
+	// Without that word, a comment that begins with name and version and has an address names one.
 	for part := range strings.SplitSeq(userAgent, "(") {
 		comment, _, _ := strings.Cut(part, ")")
 		name, _, _ := strings.Cut(comment, "/")
@@ -51,7 +51,7 @@ func leadingProduct(s string) string {
 }
 
 // wholeToken returns the product token of a user-agent line's value: "ExampleBot/1.0" and
-// "ExampleBot (any)" name ExampleBot. It returns nil if the value is nothing else.
+// "ExampleBot (any)" name ExampleBot. It returns nil if the value is a bare token.
 func wholeToken(value []byte) []byte {
 	if i := bytes.IndexAny(value, "/ \t*;"); i >= 0 {
 		return value[:i]
@@ -79,8 +79,8 @@ func namesAll(value []byte) bool {
 	return value[0] == '*' && (next == ' ' || '\t' <= next && next <= '\f')
 }
 
-// foldContains reports whether part occurs in s. Both come from one line each.
-func foldContains(s, part string) bool {
+// containsFold reports whether part occurs in s, without regard to case.
+func containsFold(s, part string) bool {
 	for ; len(s) >= len(part); s = s[1:] {
 		if ascii.FoldPrefix(s, part) {
 			return true

@@ -48,7 +48,7 @@ type Scanner struct {
 
 	*Reading
 	pos               int // where the next line begins
-	lf, cr, nul, hash int // where these bytes stand next, as far as known; see ahead
+	lf, cr, nul, hash int // where these bytes come next, if known; see ahead
 }
 
 // New applies what concerns the file as a whole: the limit, byte order marks, UTF-16.
@@ -63,8 +63,8 @@ func New(r *Reading, data []byte) Scanner {
 	if cut {
 		data = wholeLines(data)
 	}
-	// A byte order mark is skipped, also what is left of a damaged one: it would cost the
-	// first line, and that line names the crawler.
+	// A byte order mark is skipped, even a damaged one: it would spoil the first line, which
+	// names the crawler.
 	const bom = "\xEF\xBB\xBF"
 	n := 0
 	for n < len(bom) && n < len(data) && data[n] == bom[n] {
@@ -73,8 +73,8 @@ func New(r *Reading, data []byte) Scanner {
 	return Scanner{Reading: r, Data: data, BOM: n, pos: n, lf: -1, cr: -1, nul: -1, hash: -1}
 }
 
-// wholeLines drops a last line that has no end. If the limit cut it, it may say something
-// else than it did: half of "Disallow: /private" is "Disallow: /".
+// wholeLines drops a last line without an end. Cut by the limit, it may mean something else:
+// half of "Disallow: /private" is "Disallow: /".
 func wholeLines(data []byte) []byte {
 	return data[:bytes.LastIndexAny(data, "\r\n")+1]
 }
@@ -96,9 +96,9 @@ func decodeUTF16(data []byte) []byte {
 	return []byte(string(utf16.Decode(units)))
 }
 
-// ahead returns where c stands next, not before from, or len(Data). It searches only after
-// passing the last place. Some files have no "#", or a single LF while their lines end in
-// CR. Searching anew for every line would take the square of the length.
+// ahead returns the index of the next c at or after from, or len(Data). It searches only
+// beyond the last place that is known: a file may have no "#", or a single LF while its lines
+// end in CR, and searching it again for every line would take quadratic time.
 func (s *Scanner) ahead(known *int, c byte, from int) int {
 	if *known < from {
 		*known = find(s.Data, c, from)
@@ -106,8 +106,8 @@ func (s *Scanner) ahead(known *int, c byte, from int) int {
 	return *known
 }
 
-// find returns where c stands in data, not before from, or len(data). It is apart from ahead, so
-// that the compiler inlines the question whether there is anything to search.
+// find returns the index of the first c in data at or after from, or len(data). It is apart
+// from ahead so that the compiler can inline that.
 func find(data []byte, c byte, from int) int {
 	if i := bytes.IndexByte(data[from:], c); i >= 0 {
 		return from + i
