@@ -20,20 +20,19 @@ import (
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 )
 
-// ask sends the request for one hop, and repeats it after a failure that may pass.
+// ask sends the request for one hop, and repeats it after a failure that may be temporary.
 func (r *resolution) ask(h hop) (response, error) {
 	a, err := r.attempt(h, r.latestStart())
-	for try := 0; err == nil; try++ {
-		// Clients that failed together must not return together: this is "full jitter", of 250 ms, then up to 4 s.
-		pause := max(rand.N(250*time.Millisecond<<min(try, 4)), a.retryAfter)
-		if try >= r.retries(a) || r.attempts >= maxAttempts || !r.pause(pause) {
-			return a, nil
+	for try := 0; err == nil && try < r.retries(a) && r.attempts < maxAttempts; try++ {
+		// Full jitter, of 250 ms and then up to 4 s: clients that failed together must not return together.
+		if !r.pause(max(rand.N(250*time.Millisecond<<min(try, 4)), a.retryAfter)) {
+			break
 		}
-		ours := r.crowded
+		wasCrowded := r.crowded
 		again, err := r.attempt(h, time.Now().Add(r.rest()))
-		if _, none := errors.AsType[NoTurn](err); none || r.crowded && !ours {
-			r.crowded = ours // of the two tries, what the site did counts
-			return a, nil    // it is asked again, later
+		if _, isNoTurn := errors.AsType[NoTurn](err); isNoTurn || r.crowded && !wasCrowded {
+			r.crowded = wasCrowded // the retry failed because of us: the answer before it counts
+			return a, nil
 		} else if err != nil {
 			return response{}, err
 		}
@@ -42,8 +41,8 @@ func (r *resolution) ask(h hop) (response, error) {
 	return a, err
 }
 
-// latestStart is when the wait for the turn of a hop must have ended: what is left of Timeout follows it, or half of the
-// time if the caller has given less.
+// latestStart is when the wait for the turn of a hop must end, to leave what is left of Timeout before the caller's
+// deadline, or half of the time until then if that is less.
 func (r *resolution) latestStart() time.Time {
 	if end, ok := r.caller.Deadline(); ok {
 		return end.Add(-min(r.rest(), time.Until(end)/2))
@@ -53,7 +52,7 @@ func (r *resolution) latestStart() time.Time {
 
 const never = 1 << 62 // nanoseconds: 146 years
 
-// rest is what is left of Timeout, or a time for what needs an end in any case.
+// rest is what is left of Timeout or, without one, a time for what needs a bound in any case.
 func (r *resolution) rest() time.Duration {
 	if r.Timeout < 0 {
 		return defaultTimeout
@@ -61,7 +60,7 @@ func (r *resolution) rest() time.Duration {
 	return r.left
 }
 
-// pause waits for d, and reports whether there is time for that.
+// pause waits for d if there is time for that, and reports whether it did.
 func (r *resolution) pause(d time.Duration) bool {
 	if end, ok := r.caller.Deadline(); d >= r.rest() || ok && time.Until(end) <= d {
 		return false
@@ -80,7 +79,7 @@ func (r *resolution) retries(a response) int {
 	switch {
 	case a.err == nil && (a.status < 500 || a.status > 599), permanent(a.err):
 		return 0
-	case a.err != nil && a.status != 0: // it broke off
+	case a.err != nil && a.status != 0: // the response broke off
 		return min(n, 1)
 	}
 	return n
@@ -103,7 +102,7 @@ func (r *resolution) attempt(h hop, latest time.Time) (a response, err error) {
 	if r.attempts == maxAttempts {
 		return response{err: harden.Final("too many requests for one robots.txt")}, nil
 	}
-	for _, u := range []*url.URL{h.url, {Host: h.origin.HostField()}} { // either may be what a proxy is asked for
+	for _, u := range []*url.URL{h.url, {Host: h.origin.HostField()}} { // a proxy may be asked for either
 		if err := r.guard.CheckHost(u.Hostname(), len(r.chain)); err != nil {
 			return response{err: err}, nil
 		}
@@ -118,10 +117,10 @@ func (r *resolution) attempt(h hop, latest time.Time) (a response, err error) {
 	}
 	req := r.request(wait, h)
 	res, err := through.RoundTrip(req)
-	switch _, none := errors.AsType[NoTurn](err); {
+	switch _, isNoTurn := errors.AsType[NoTurn](err); {
 	case s.err != nil:
 		return response{}, s.err
-	case none:
+	case isNoTurn:
 		return response{}, err
 	case err != nil && s.begun.IsZero():
 		return response{}, NoTurn{err}
@@ -134,13 +133,13 @@ func (r *resolution) attempt(h hop, latest time.Time) (a response, err error) {
 	return a, nil
 }
 
-// request returns the request for h. It is made from nothing: what a page request carries has no place in it.
+// request returns the request for h. It is made from scratch: nothing of a page request has a place in it.
 func (r *resolution) request(ctx context.Context, h hop) *http.Request {
 	req := &http.Request{
 		Method: http.MethodGet, URL: h.url, Host: h.origin.HostField(),
 		Header: http.Header{
 			"Accept":          {"text/plain, */*;q=0.5"},
-			"Accept-Encoding": {"gzip"}, // if we say so, net/http leaves decoding, and its errors, to us
+			"Accept-Encoding": {"gzip"}, // set by us, it leaves decoding, and its errors, to us
 		},
 	}
 	if r.UserAgent != "" {
@@ -163,7 +162,7 @@ type sending struct {
 	err     error           // why it was not sent
 }
 
-// RoundTrip waits for a place in MaxFetches. Then the clock of the request begins.
+// RoundTrip waits for a place in MaxFetches, starts the clock, and sends the request.
 func (s *sending) RoundTrip(req *http.Request) (*http.Response, error) {
 	if s.err = s.places.Acquire(s.caller, 1); s.err != nil {
 		s.err = NoTurn{fmt.Errorf("%w: %w", ErrBusy, s.err)}
@@ -194,10 +193,10 @@ func (s *sending) wire() http.RoundTripper {
 	if !ok || s.hop.origin.scheme == schemeFTP {
 		return base
 	}
-	tls := s.hop.origin.scheme == schemeHTTPS
+	secure := s.hop.origin.scheme == schemeHTTPS
 	s.request = &harden.Request{
-		Context: s.ctx, Guard: &s.guard, Redirects: len(s.chain), TLS: tls,
-		Anonymous: tls && s.hop.origin != s.asked, // else only a proxy could ask for a certificate
+		Context: s.ctx, Guard: &s.guard, Redirects: len(s.chain), TLS: secure,
+		Anonymous: secure && s.hop.origin != s.asked, // else only a proxy could ask for a certificate
 	}
 	return s.request.Transport(t)
 }
@@ -211,30 +210,30 @@ func (s *sending) end() {
 	}
 }
 
-// broken is the response of a request whose answer did not come.
+// broken returns the response of a request that got no answer.
 func (s *sending) broken(err error) response {
 	a := response{at: time.Now(), err: harden.Cause(s.ctx, err)}
 	switch said := err.Error(); { // by net/http, perhaps below another RoundTripper
 	case s.hop.origin.scheme == schemeFTP && strings.HasPrefix(said, "unsupported protocol scheme"):
-		a.err = &Failure{`the Transport does not speak ftp: RegisterProtocol("ftp", &ftp.Transport{}), of fetch/ftp`, misconfigured}
+		a.err = &Failure{"the Transport does not speak ftp: RegisterProtocol an ftp.Transport of fetch/ftp", misconfigured}
 	case strings.HasSuffix(said, http.StatusText(http.StatusProxyAuthRequired)): // to CONNECT
 		a.err = harden.ErrProxyAuth
 	}
 	return a
 }
 
-// receive reads what is needed of res. A 407 is the site's own only where no proxy can have sent it.
+// receive reads what is needed of res. A 407 is the site's own only if no proxy can have sent it.
 func (s *sending) receive(res *http.Response) (a response) {
 	a = response{status: res.StatusCode, at: time.Now(), cookie: len(res.Header["Set-Cookie"]) > 0}
-	a.header, a.err = kept(res.Header)
+	a.header, a.err = copyHeader(res.Header)
 	if a.status == http.StatusProxyAuthRequired && (s.request == nil || s.request.Asks) {
 		a.err = harden.ErrProxyAuth
 	}
 	if a.err == nil {
 		a.err = s.read(&a, res)
 	}
-	// On some multiplexed streams a read ends with io.EOF once we have closed them ourselves.
-	// A time-out would then pass for the end of the file.
+	// Reading some multiplexed streams returns io.EOF once we have closed them ourselves. A
+	// time-out would then pass for the end of the file.
 	if s.ctx.Err() != nil {
 		a.err = context.Cause(s.ctx)
 	}
@@ -246,10 +245,10 @@ func (s *sending) receive(res *http.Response) (a response) {
 	return a
 }
 
-// read adds to a what its status gives a meaning: the file, or when to come back.
+// read adds to a what its status calls for: the file, or when to come back.
 func (s *sending) read(a *response, res *http.Response) (err error) {
 	if a.status >= 200 && a.status <= 399 {
-		if err := wellNamed(a.header); err != nil {
+		if err := checkFieldNames(a.header); err != nil {
 			return err
 		}
 	}
@@ -260,8 +259,8 @@ func (s *sending) read(a *response, res *http.Response) (err error) {
 	return err
 }
 
-// admit waits for the memory of a file that is longer than usual. That it has to is no failure of
-// the origin, nor is what comes of it.
+// admit waits for the memory of a file that is longer than usual. To have to wait is no failure
+// of the origin, nor is what that leads to.
 func (s *sending) admit() error {
 	if !s.memory.TryAcquire(fileShare) {
 		s.crowded = true
@@ -273,9 +272,9 @@ func (s *sending) admit() error {
 	return nil
 }
 
-// wellNamed refuses white space in a field's name (RFC 9112 §5.1). net/http keeps such a field under another name.
-// The length, the coding or the range of the body, or where a redirect leads, would then not count.
-func wellNamed(h http.Header) error {
+// checkFieldNames refuses white space in a field's name (RFC 9112 §5.1). net/http keeps such a field under another
+// name, so the length, the coding or the range of the body, or where a redirect leads, would be missed.
+func checkFieldNames(h http.Header) error {
 	for name := range h {
 		if strings.ContainsAny(name, " \t") {
 			return harden.Final(fmt.Sprintf("white space in the field name %q", cut(name)))
@@ -284,9 +283,9 @@ func wellNamed(h http.Header) error {
 	return nil
 }
 
-// kept copies a response's header: a field must not hold the memory that the whole header
-// was read into. Cookies are dropped.
-func kept(h http.Header) (http.Header, error) {
+// copyHeader copies a response's header, without cookies: no field must keep the memory alive
+// that the whole header was read into.
+func copyHeader(h http.Header) (http.Header, error) {
 	size := 0
 	c := make(http.Header, len(h))
 	for name, values := range h {
@@ -305,10 +304,10 @@ func kept(h http.Header) (http.Header, error) {
 // ErrNotPublic is wrapped by the error of a request whose address PublicOnly has refused, before anything was sent.
 var ErrNotPublic = errors.New("the address is not public")
 
-// PublicOnly returns a copy of t that connects to globally reachable addresses only, whatever names resolve to
-// meanwhile. Each address is checked right before it is connected to. The copy uses no proxy, no dialer of t, and
-// nothing that was registered with t for other schemes. Set it as the transport at the bottom, and pages and
-// robots.txt are guarded alike: a program that fetches URLs from strangers needs that.
+// PublicOnly returns a copy of t that connects to globally reachable addresses only. It checks each address right
+// before connecting, so no change of DNS gets past it. The copy uses no proxy, no dialer of t, and nothing that was
+// registered with t for other schemes. Set it as the transport at the bottom, and pages and robots.txt are guarded
+// alike: a program that fetches URLs from strangers needs that.
 func PublicOnly(t *http.Transport) *http.Transport {
 	t = t.Clone()
 	// A clone offers HTTP/2 as the original did, but forgets that it speaks it.
@@ -316,7 +315,7 @@ func PublicOnly(t *http.Transport) *http.Transport {
 	t.ForceAttemptHTTP2 = t.ForceAttemptHTTP2 || offered
 	//lint:ignore SA1019 a transport may still have them
 	t.Proxy, t.Dial, t.DialTLS, t.DialTLSContext = nil, nil, nil, nil
-	d := &net.Dialer{Timeout: 30 * time.Second, Control: onlyPublic} // http.DefaultTransport's
+	d := &net.Dialer{Timeout: 30 * time.Second, Control: onlyPublic} // the time-out of http.DefaultTransport
 	t.DialContext = d.DialContext
 	return t
 }

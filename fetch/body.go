@@ -17,13 +17,13 @@ import (
 // MaxBytes is how much of a file is parsed, after decoding: the least that RFC 9309 §2.5 allows.
 const MaxBytes = 500 << 10
 
-// fileShare is what a longer file takes of Fetcher.MaxMemory, all at once: files that each held a
-// part and waited for more would wait for ever.
+// fileShare is what a longer file takes of Fetcher.MaxMemory, all at once: if each file held a part
+// and waited for more, all could wait for ever.
 const fileShare = MaxBytes + 1
 
 // readFile returns the decoded body of res, at most MaxBytes and one byte. That byte tells Parse that the file is
-// longer. If there is an error, the body did not arrive whole, and none of it may be used: what is missing could
-// forbid what the rest permits. Before it reads more than a usual file, it calls more.
+// longer. After an error the body is not whole, and none of it may be used: what is missing could forbid what the rest
+// permits. readFile calls more before it reads beyond a usual file.
 func readFile(res *http.Response, more func() error) (body []byte, err error) {
 	said := int64(-1)
 	if res.StatusCode == http.StatusPartialContent {
@@ -41,7 +41,7 @@ func readFile(res *http.Response, more func() error) (body []byte, err error) {
 	var r io.Reader = sent
 	length := res.ContentLength
 	if coded {
-		length = 0 // that of the coded file says little
+		length = 0 // the length of the coded file says little
 		if r, err = gunzip(res, r); err != nil {
 			return nil, err
 		}
@@ -59,11 +59,11 @@ func readFile(res *http.Response, more func() error) (body []byte, err error) {
 	return body, nil
 }
 
-// usualFile is a length that few files exceed. The memory for more is admitted, because it is a
-// stranger that chooses the length, and how long it takes.
+// usualFile is a length that few files exceed. More memory has to be admitted, because a stranger
+// chooses how much it is, and for how long.
 const usualFile = 16 << 10
 
-// readAll is io.ReadAll for at most MaxBytes and one byte, of which n are announced.
+// readAll is io.ReadAll for at most MaxBytes and one byte. n is the announced length, or below 1.
 func readAll(r io.Reader, n int64, more func() error) (body []byte, err error) {
 	body = make([]byte, 0, min(max(n+1, bytes.MinRead), usualFile))
 	for read, limit := 0, usualFile; err == nil && len(body) < fileShare; body = body[:len(body)+read] {
@@ -86,8 +86,8 @@ func readAll(r io.Reader, n int64, more func() error) (body []byte, err error) {
 
 const errPart = harden.Final("status 206 with a part of the file, which was not asked for")
 
-// wholeLength returns how long the file is by the header of a 206 that holds all of it, -1 if that does not say, and 0
-// if it may hold less (RFC 9110 §15.3.7): half of the rules permits what the others forbid. Every part has a
+// wholeLength returns the length of the file if the header of a 206 says that it holds all of it, -1 if it does not
+// say, and 0 if it may hold less (RFC 9110 §15.3.7): half of the rules permits what the others forbid. Every part has a
 // Content-Range. We asked for no range, so a 206 without that field is the whole file under the wrong status.
 func wholeLength(h http.Header) int64 {
 	if strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "multipart/byteranges") {
@@ -126,19 +126,20 @@ func isGzip(h http.Header) (bool, error) {
 			codings = append(codings, c)
 		}
 	}
-	switch {
-	case len(codings) == 0:
+	switch all := strings.Join(codings, ", "); all {
+	case "":
 		return false, nil
-	case len(codings) == 1 && (codings[0] == "gzip" || codings[0] == "x-gzip"): // RFC 9110 §8.4.1.3
+	case "gzip", "x-gzip": // RFC 9110 §8.4.1.3
 		return true, nil
+	default:
+		return false, harden.Final(fmt.Sprintf("content coding %q was not asked for", cut(all)))
 	}
-	return false, harden.Final(fmt.Sprintf("content coding %q was not asked for", cut(strings.Join(codings, ", "))))
 }
 
 func gunzip(res *http.Response, r io.Reader) (io.Reader, error) {
 	z, err := gzip.NewReader(r) // of any number of members (RFC 1952 §2.2)
-	// Servers label empty files too. An empty body counts as one if the message tells its
-	// length. If only the end of the connection does, it may have been cut off.
+	// Servers label empty files too. An empty body counts as one if the message states its
+	// length. If it ends with the connection, it may have been cut off.
 	if err == io.EOF && (res.ContentLength == 0 || len(res.TransferEncoding) > 0) {
 		return http.NoBody, nil
 	}
@@ -151,7 +152,7 @@ func gunzip(res *http.Response, r io.Reader) (io.Reader, error) {
 	return z, nil
 }
 
-// corrupt makes errors of a body final unless the network failed.
+// corrupt makes an error of a body final, unless it is the network's.
 func corrupt(err error) error {
 	if _, ok := errors.AsType[flate.CorruptInputError](err); ok || err == gzip.ErrHeader || err == gzip.ErrChecksum {
 		return harden.Final("the gzip coding is damaged: " + err.Error())

@@ -67,8 +67,8 @@ func canonicalHost(host string) (string, error) {
 	return name, nil
 }
 
-// canonicalIPv6 distinguishes an IPv4-mapped address from the IPv4 address, as URLs do. With its zone, whose length
-// nothing else bounds, an address is no longer than a name.
+// canonicalIPv6 keeps an IPv4-mapped address apart from the IPv4 address, as URLs do. An address with its zone, whose
+// length nothing else bounds, may be as long as a name.
 func canonicalIPv6(host string) (string, error) {
 	addr, err := netip.ParseAddr(host[1 : len(host)-1])
 	if err != nil || len(host) > maxName || !addr.Is6() || strings.ContainsFunc(addr.Zone(), isReserved) {
@@ -78,7 +78,7 @@ func canonicalIPv6(host string) (string, error) {
 }
 
 // nameProfile is UTS #46 non-transitional processing for lookup, without two checks that
-// refuse names in use: STD3 rules (an underscore) and hyphens ("r3---sn-x").
+// names in use would fail: STD3 rules (an underscore) and hyphens ("r3---sn-x").
 var nameProfile = idna.New(
 	idna.MapForLookup(),
 	idna.Transitional(false),
@@ -130,7 +130,7 @@ func checkName(name string) error {
 		}
 	}
 	if !isNumber(name[begin:]) {
-		return nil // nearly always; the error of a ParseAddr would be allocated
+		return nil // nearly always, and without the allocation of an error by ParseAddr
 	}
 	if addr, err := netip.ParseAddr(name); err != nil || !addr.Is4() { // no leading zeros
 		return errors.New("its last label is a number, but it is not an IPv4 address in dotted decimal")
@@ -138,7 +138,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// isReserved: a zone consists of unreserved characters (RFC 6874 §2).
+// isReserved reports whether c cannot be part of a zone (RFC 6874 §2).
 func isReserved(c rune) bool { return !strings.ContainsRune(unreserved, c) }
 
 const (
@@ -146,7 +146,7 @@ const (
 	unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" + digits + "-._~"
 )
 
-// inName: a registered name consists of unreserved characters and sub-delims (RFC 3986 §3.2.2).
+// inName has the bytes of a registered name: unreserved characters and sub-delims (RFC 3986 §3.2.2). It is read-only.
 var inName = func() (in [256]bool) {
 	for _, c := range []byte(unreserved + "!$&'()*+,;=") {
 		in[c] = true

@@ -15,8 +15,8 @@
 // credentials would give them to every origin: put what adds them above the gate. An ftp origin is read by what is
 // registered for ftp with the Transport; see package fetch/ftp. The package keeps nothing.
 //
-// A body that breaks off is detected, with one exception: without Content-Length or chunks, over plain HTTP or the TLS of
-// a caller's own dialer, it ends where its connection does. If it is gzip, it can end so between two members only.
+// A body that breaks off is detected, unless it has neither Content-Length nor chunks and comes over plain HTTP or the
+// TLS of a caller's own dialer. Of a gzip body, even then only an end between two members goes unnoticed.
 package fetch
 
 import (
@@ -43,7 +43,7 @@ const (
 
 	defaultTimeout    = 30 * time.Second
 	defaultRetries    = 2
-	defaultMaxFetches = 512 // if more connections are made at once, honest servers begin to time out, and so do busy clients
+	defaultMaxFetches = 512 // with more connections at once, honest servers begin to time out
 	defaultMaxMemory  = 64 << 20
 )
 
@@ -68,10 +68,10 @@ type Fetcher struct {
 	Transport http.RoundTripper
 
 	// Through is called for each request, also of redirects and retries, with what sends it. What it returns sends the
-	// request: a Pacer comes in there, waits for the site's turn and calls wire, once. The place in MaxFetches, the time
-	// of the request, and Sign begin then. The request's context has the values of the Fetch's, and ends with it, or so
-	// early that Timeout is left for what follows; that of a retry ends after what is left of Timeout. wire takes no
-	// notice of it. See NoTurn. If nil, wire sends the request.
+	// request: a Pacer comes in there, waits for the site's turn and calls wire, once. wire waits for a place in
+	// MaxFetches, starts the clock of the request, and calls Sign. The request's context bounds the wait for the turn: it
+	// has the values of the Fetch's context and ends with it, or early enough to leave Timeout for what follows. That of
+	// a retry ends after what is left of Timeout. wire ignores it. See NoTurn. If nil, wire sends the request.
 	Through func(wire http.RoundTripper) http.RoundTripper
 
 	// UserAgent is sent with each request. It should begin with the product token that groups are matched against
@@ -119,9 +119,9 @@ type Fetcher struct {
 	memory *semaphore.Weighted // in bytes
 }
 
-// Reader says who reads, for the keys of a cache: the product token of UserAgent in lower case, then " signed",
-// " walls" and " host" if Sign, ObeyWalls and SameHost are set. Fetchers of one Reader get and read the same
-// answers; others should share no Result.
+// Reader identifies who reads, for the keys of a cache: the product token of UserAgent in lower case, then " signed", "
+// walls" and " host" if Sign, ObeyWalls and SameHost are set. Fetchers with the same Reader may share a Result, others
+// should not.
 func (f *Fetcher) Reader() string {
 	reader := strings.ToLower(policy.ProductToken(cmp.Or(f.UserAgent, defaultUserAgent)))
 	if f.Sign != nil {
@@ -136,9 +136,9 @@ func (f *Fetcher) Reader() string {
 	return reader
 }
 
-// Fetch reads the robots.txt of o. An error means that the site was not asked, or its answer was not waited for: ctx
-// ended, there was no turn (NoTurn) or it waited too long (ErrBusy), Sign failed, the address is not public
-// (ErrNotPublic), a proxy refused, or the Fetcher cannot be used so. Whatever else a server or network does is a
+// Fetch reads the robots.txt of o. An error means that the site was not asked, or that Fetch did not wait for its
+// answer: ctx ended, there was no turn (NoTurn), it waited too long (ErrBusy), Sign failed, the address is not public
+// (ErrNotPublic), a proxy refused, or a field of the Fetcher is wrong. Whatever else a server or network does is a
 // Result. No trace or value in ctx reaches the Transport or the server.
 //
 // prev is an earlier Result of the same origin, for the same Reader, or nil. If its file had an ETag or
@@ -149,8 +149,8 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 		return nil, err
 	}
 	f.once.Do(f.setUp)
-	// Not derived from ctx: a trace in its values could lift net/http's limit on 1xx responses, and its deadline
-	// could pass here before it has passed there.
+	// Not derived from ctx: a trace in its values would lift net/http's limit on 1xx responses, and its deadline
+	// could pass here before ctx says so.
 	own, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
@@ -158,14 +158,14 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	r := resolution{Fetcher: f, caller: ctx, own: own, left: f.timeout(), asked: o, prev: prev}
 	defer func() { f.memory.Release(r.held) }()
 	res, err := r.run()
-	noTurn, none := errors.AsType[NoTurn](err)
-	switch ended := ctx.Err(); {
-	case none:
+	noTurn, isNoTurn := errors.AsType[NoTurn](err)
+	switch ctxErr := ctx.Err(); {
+	case isNoTurn:
 		return nil, noTurn.Err
 	case err == nil && res.Err == nil:
 		return res, nil
-	case ended != nil:
-		return nil, ended
+	case ctxErr != nil:
+		return nil, ctxErr
 	case err == nil && r.crowded:
 		return nil, fmt.Errorf("%w: %w", ErrBusy, errCrowded)
 	}
@@ -181,17 +181,17 @@ func (f *Fetcher) timeout() time.Duration {
 }
 
 func (f *Fetcher) setUp() {
-	f.places = room(int64(cmp.Or(f.MaxFetches, defaultMaxFetches)), 1)
-	f.memory = room(cmp.Or(f.MaxMemory, defaultMaxMemory), fileShare)
+	f.places = newSemaphore(int64(cmp.Or(f.MaxFetches, defaultMaxFetches)), 1)
+	f.memory = newSemaphore(cmp.Or(f.MaxMemory, defaultMaxMemory), fileShare)
 }
 
-// room is what there is of something, for all fetches together: most, and enough for one that needs so
-// much. If most is negative, it never ends.
-func room(most, one int64) *semaphore.Weighted {
-	if most < 0 {
-		most = math.MaxInt64
+// newSemaphore returns a semaphore of the size of a field, and at least what one fetch takes. If size is negative,
+// there is no bound.
+func newSemaphore(size, one int64) *semaphore.Weighted {
+	if size < 0 {
+		size = math.MaxInt64
 	}
-	return semaphore.NewWeighted(max(most, one))
+	return semaphore.NewWeighted(max(size, one))
 }
 
 // ErrBusy is wrapped by the error of a Fetch that waited too long for a place (MaxFetches) or for memory (MaxMemory).
@@ -199,8 +199,8 @@ var ErrBusy = errors.New("fetch: too busy")
 
 const errCrowded = harden.Final("other long files take all the memory")
 
-// NoTurn is the error of what Fetcher.Through returns when there is no turn in time. It ends the Fetch, which returns Err;
-// of a retry, the answer before it stands.
+// NoTurn is the error that the RoundTripper of Fetcher.Through returns if there is no turn in time. It ends the Fetch,
+// which returns Err. If that was a retry, Fetch returns the answer to the request before it.
 type NoTurn struct{ Err error }
 
 // Error returns what Err does.

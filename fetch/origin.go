@@ -40,8 +40,8 @@ var (
 
 func (s scheme) String() string { return schemeNames[s] }
 
-// schemeOf returns 0 for a scheme that has no origins here.
-func schemeOf(name string) scheme {
+// parseScheme returns 0 for a scheme that has no origins here.
+func parseScheme(name string) scheme {
 	return scheme(max(0, slices.Index(schemeNames[:], strings.ToLower(name))))
 }
 
@@ -54,7 +54,7 @@ func OriginOf(u *url.URL) (Origin, error) {
 	if u == nil {
 		return Origin{}, errors.New("fetch: no origin in a nil URL")
 	}
-	scheme := schemeOf(u.Scheme)
+	scheme := parseScheme(u.Scheme)
 	if scheme == 0 {
 		return Origin{}, originError(u, fmt.Errorf("scheme %q is not http, https or ftp", cut(u.Scheme)))
 	}
@@ -90,7 +90,7 @@ func OriginOfRequest(r *http.Request) (Origin, error) {
 	return reached.underName(r.Host)
 }
 
-// underName returns the origin that o is if it is asked for by another name.
+// underName returns the origin at the same place that is asked for by another name.
 func (o Origin) underName(name string) (Origin, error) {
 	host, err := canonicalAuthority(o.scheme, name)
 	if err != nil {
@@ -102,7 +102,7 @@ func (o Origin) underName(name string) (Origin, error) {
 	return Origin{host + via + o.name, o.scheme}, nil
 }
 
-// host returns HostField with the zone.
+// host returns HostField, with the zone of an IPv6 address.
 func (o Origin) host() string {
 	host, _, _ := strings.Cut(o.name, via)
 	return host
@@ -153,9 +153,9 @@ func (o Origin) RobotsURL() *url.URL {
 	return &url.URL{Scheme: o.scheme.String(), Host: o.URLHost(), Path: "/robots.txt"}
 }
 
-// URLHost returns the host to connect to, in canonical form, as the Host of a url.URL holds it: with the port if it
-// is not the scheme's own. A page's URL that spells its host otherwise must get this one before it is sent: net/http
-// dials one name and sends another for some spellings.
+// URLHost returns the host to connect to, in canonical form, for the Host of a url.URL: with the port if it is not the
+// scheme's own. A page's URL that spells its host differently must get this one before it is sent: for some spellings
+// net/http dials one name and sends another.
 func (o Origin) URLHost() string {
 	if _, reached, differ := strings.Cut(o.name, via); differ {
 		return reached
@@ -173,6 +173,6 @@ func (o Origin) HostField() string {
 	return host
 }
 
-// Clone returns an equal origin that shares no memory with the URL it was made of. Any
+// Clone returns an equal origin that shares no memory with the URL it was made from. Any
 // other copy keeps the text of that URL in memory.
 func (o Origin) Clone() Origin { return Origin{strings.Clone(o.name), o.scheme} }

@@ -26,14 +26,14 @@ type resolution struct {
 	guard    harden.Guard
 	asked    Origin
 	prev     *Result
-	stored   string        // the URL that prev came from, while its validators are of use; else ""
+	stored   string        // the URL that prev came from, as long as its validators are of use; else ""
 	chain    []string      // URLs redirected to
 	seen     []string      // places that were asked
 	headers  []http.Header // cachingFields of the responses that redirected to them
 	cookie   bool          // one of them set a cookie
 	attempts int           // requests that were sent
-	held     int64         // of Fetcher.MaxMemory
-	crowded  bool          // it had to wait for that
+	held     int64         // bytes of Fetcher.MaxMemory
+	crowded  bool          // it had to wait for them
 }
 
 // hop is one URL on the way.
@@ -49,13 +49,13 @@ func (h hop) String() string {
 	return u.String()
 }
 
-// place is the URL and the server that is asked for it.
+// place returns the URL and the server that is asked for it.
 func (h hop) place() string { return h.origin.String() + " " + h.String() }
 
 // hostname returns the name that the server is asked for, without its port.
 func (h hop) hostname() string { return (&url.URL{Host: h.origin.host()}).Hostname() }
 
-// response is what one attempt brought: a status with its header, and the body if it holds rules; or an error.
+// response is the outcome of one attempt: a status with its header, and the body if it holds rules; or an error.
 type response struct {
 	status     int
 	header     http.Header
@@ -90,13 +90,13 @@ func (r *resolution) run() (*Result, error) {
 		case rules:
 			res := r.conclude(a, r.Dialect.Parse(a.body))
 			res.Body, res.Truncated = a.body, len(a.body) > MaxBytes
-			return r.open(h, a, res, ""), nil
+			return r.checkWall(h, a, res, ""), nil
 		case unavailable:
 			if a.validated && a.status == http.StatusPreconditionFailed {
-				r.stored = "" // it is about our validators (RFC 9110 §15.5.13), not about the file: ask for that
+				r.stored = "" // it is about our validators (RFC 9110 §15.5.13): ask for the file itself
 				continue
 			}
-			return r.open(h, a, r.conclude(a, policy.Unavailable()), ""), nil
+			return r.checkWall(h, a, r.conclude(a, policy.Unavailable()), ""), nil
 		case redirect:
 			next, res := r.redirected(h, a)
 			if res != nil {
@@ -104,23 +104,21 @@ func (r *resolution) run() (*Result, error) {
 			}
 			h = next
 		case notModified:
-			switch {
-			case !a.validated:
+			if !a.validated {
 				return r.unreachable(h, a, errors.New("status 304 to a request without validators")), nil
-			case r.renews(a):
-				if res := r.renewed(h, a); res != nil {
-					return res, nil
-				}
 			}
-			r.stored = "" // it may speak of another copy: ask for the file itself
+			if res := r.renewed(h, a); res != nil {
+				return res, nil
+			}
+			r.stored = "" // the 304 may be about another copy: ask for the file itself
 		default:
 			return r.unreachable(h, a, errors.New(statusText(a.status))), nil
 		}
 	}
 }
 
-// failed concludes after an attempt without a usable answer. What is ours, or a proxy's, is an error: it is no failure of
-// the site. So is a site whose address is not public; but whose redirects lead to such an address is unreachable.
+// failed concludes after an attempt without a usable answer. A failure of ours or of a proxy is an error: the site did
+// not fail. So is a site whose own address is not public; one that redirects to such an address is unreachable.
 func (r *resolution) failed(h hop, a response) (*Result, error) {
 	at, refused := cut(h.String()), errors.Is(a.err, ErrNotPublic)
 	cause := causeOf(a.err)
@@ -142,8 +140,8 @@ func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	if err != nil {
 		return hop{}, r.unreachable(h, a, err)
 	}
-	// RFC 9309 §2.3.1.2: beyond five, crawlers MAY assume that the file is unavailable. A URL
-	// that was asked before leads there too, only slower.
+	// RFC 9309 §2.3.1.2: beyond five, crawlers MAY assume that the file is unavailable. A loop
+	// would end there too, only later.
 	at, wall := next.place(), ""
 	r.cookie = r.cookie || a.cookie
 	loop := slices.Contains(r.seen, at)
@@ -151,7 +149,7 @@ func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 		wall = "a redirect loop with a cookie"
 	}
 	if loop || len(r.chain) == maxRedirects {
-		return hop{}, r.open(h, a, r.conclude(a, policy.Unavailable()), wall)
+		return hop{}, r.checkWall(h, a, r.conclude(a, policy.Unavailable()), wall)
 	}
 	r.chain, r.seen = append(r.chain, next.String()), append(r.seen, at)
 	r.headers = append(r.headers, cachingFields(a.header))
@@ -165,7 +163,7 @@ func (h hop) follow(header http.Header) (hop, error) {
 	if location == "" {
 		return hop{}, errors.New("redirect without Location")
 	}
-	if lines := header["Location"]; len(slices.Compact(slices.Clone(lines))) > 1 { // no way to tell which one is meant
+	if lines := header["Location"]; len(slices.Compact(slices.Clone(lines))) > 1 { // which one is meant?
 		return hop{}, fmt.Errorf("redirect to %d places, %q first", len(lines), cut(location))
 	}
 	if len(location) > 8000 { // RFC 9110 §4.1 recommends everyone to support that
@@ -203,9 +201,10 @@ func cachingFields(h http.Header) http.Header {
 	return fields
 }
 
-// open returns res, unless a wall answered that is to be obeyed. wall is what is known of one beside res.
-func (r *resolution) open(h hop, a response, res *Result, wall string) *Result {
-	wall = cmp.Or(res.wall(), wall)
+// checkWall returns res, or an unreachable Result if a wall answered and ObeyWalls is set. wall names a sign of one
+// that is not in res.
+func (r *resolution) checkWall(h hop, a response, res *Result, wall string) *Result {
+	wall = cmp.Or(res.wallSign(), wall)
 	if res.Wall = wall != ""; res.Wall && r.ObeyWalls {
 		return r.unreachable(h, a, &Failure{"no robots.txt but a wall: " + wall, denied})
 	}
@@ -214,14 +213,14 @@ func (r *resolution) open(h hop, a response, res *Result, wall string) *Result {
 
 func (r *resolution) unreachable(h hop, a response, err error) *Result {
 	res, cause := r.conclude(a, nil), causeOf(err)
-	if cause == "" && r.ObeyWalls && res.wall() != "" { // so it is in each dialect, whatever that makes of the status
+	if cause == "" && r.ObeyWalls && res.wallSign() != "" { // for In: a wall is one in every dialect
 		cause = denied
 	}
 	tries := ""
 	if r.attempts > len(r.chain)+1 {
 		tries = fmt.Sprintf(" (requests: %d)", r.attempts)
 	}
-	res.lose(fmt.Sprintf("%s: %s%s", cut(h.String()), cutTo(err.Error(), 512), tries), cause)
+	res.setUnreachable(fmt.Sprintf("%s: %s%s", cut(h.String()), cutTo(err.Error(), 512), tries), cause)
 	return res
 }
 
@@ -247,8 +246,8 @@ const (
 )
 
 // statuses has the meaning of a status in the first row that fits. A status without a row
-// is unreachable: an answer that cannot be used never gives permission. These are 1xx as a
-// final answer, 300, 304 unasked, 305, 306, and what lies outside 100 to 599.
+// is unreachable: an answer that cannot be used never gives permission. Such are a final
+// 1xx, 300, 305, 306, and whatever is outside 100 to 599.
 //
 //   - 206 holds the file or a part of it; see wholeLength.
 //   - 429 asks for fewer requests. Google takes that for a server error.

@@ -41,8 +41,8 @@ type Result struct {
 
 	// StatusCode and Header are those of the last response, after redirects; 0 and nil if none came. Header is
 	// without Set-Cookie. If a 304 renewed the Result, StatusCode is the stored one, and Header is updated by the 304
-	// (RFC 9111 §3.2). Over FTP, StatusCode is 200 if the file came, or broke off (then with Err), 404 if there is
-	// none for us, and otherwise 0. Err quotes the reply. Header is empty.
+	// (RFC 9111 §3.2). Over FTP, StatusCode is 200 if the file came or, with Err, broke off, 404 if we may not have
+	// one, and otherwise 0. Err quotes the reply. Header is empty.
 	StatusCode int
 	Header     http.Header
 
@@ -69,7 +69,7 @@ type Result struct {
 	RetryAfter time.Duration
 }
 
-// String returns what r holds in a line of at most 512 bytes: its error, or the status and what it came to.
+// String returns, in a line of at most 512 bytes, the error of r, or its status and what that led to.
 func (r Result) String() string {
 	switch {
 	case r.Err != nil:
@@ -90,10 +90,10 @@ func (r Result) LogValue() slog.Value { return slog.StringValue(r.String()) }
 // OfTheMoment reports whether r is unavailable because of one request or one moment: it says
 // nothing about the file. RFC 6585 §3, §4 and §5 forbid storing a 428, 429 or 431. A 408, a 421 and
 // a 425 ask for another try. A 5xx is unavailable to policy.Yandex only.
-func (r *Result) OfTheMoment() bool { return r.Err == nil && passes(r.StatusCode) }
+func (r *Result) OfTheMoment() bool { return r.Err == nil && isOfTheMoment(r.StatusCode) }
 
-// passes reports whether a status is about one request or one moment, not about the file.
-func passes(status int) bool {
+// isOfTheMoment reports whether a status is about one request or one moment, not about the file.
+func isOfTheMoment(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusTooEarly,
 		http.StatusPreconditionRequired, http.StatusTooManyRequests, http.StatusRequestHeaderFieldsTooLarge:
@@ -117,29 +117,29 @@ func (r *Result) In(d policy.Dialect) *Result {
 	in.Dialect = d
 	was, is := outcomeOf(r.StatusCode, r.Dialect), outcomeOf(r.StatusCode, d)
 	switch {
-	case r.Err != nil && (was != unreachable || is == unreachable || causeOf(r.Err) == denied): // not because of its status, or still
-		in.Policy = policy.Unreachable()
-	case is == rules && r.Body != nil && (was == rules || len(r.Body) > 0): // not read is not empty
+	case r.Err != nil && (was != unreachable || is == unreachable || causeOf(r.Err) == denied):
+		in.Policy = policy.Unreachable() // not because of its status, or because of that in d too
+	case is == rules && r.Body != nil && (was == rules || len(r.Body) > 0): // what was not read may look empty
 		in.Policy = d.Parse(r.Body)
 	case is == rules:
-		in.lose("its file was not kept, and another dialect needs it", "")
-	case is == unavailable, is == redirect: // after more of them than are followed
+		in.setUnreachable("its file was not kept, and another dialect needs it", "")
+	case is == unavailable, is == redirect: // one redirect too many
 		in.Policy, in.Err = policy.Unavailable(), nil
 	default:
-		in.lose(statusText(r.StatusCode), "")
+		in.setUnreachable(statusText(r.StatusCode), "")
 	}
-	in.Wall = in.Err == nil && (r.Wall || in.wall() != "")
+	in.Wall = in.Err == nil && (r.Wall || in.wallSign() != "")
 	return &in
 }
 
-func (r *Result) lose(why, cause string) {
+func (r *Result) setUnreachable(why, cause string) {
 	r.Policy, r.Wall = policy.Unreachable(), false
 	r.Err = &Failure{printable("fetch: " + why), cause}
 }
 
 func statusText(s int) string { return fmt.Sprintf("status %d %s", s, http.StatusText(s)) }
 
-// Failure is the type of Result.Err, and of errors of Fetch but those of a context, a turn, Sign, ErrBusy, ErrNotPublic.
+// Failure is the type of Result.Err, and of errors of Fetch about a proxy, this process or a field of the Fetcher.
 type Failure struct {
 	Text  string
 	Cause string // in the words of RFC 9209 §2.3, such as "dns_error"; empty for a status, and where none fits
@@ -151,7 +151,7 @@ func (f *Failure) Error() string { return f.Text }
 // Causes that this package gives itself, by RFC 9209 §2.3.
 const (
 	misconfigured = "proxy_configuration_error" // nothing was asked
-	exhausted     = "proxy_internal_error"      // nothing was asked: this process has no descriptor or memory left
+	exhausted     = "proxy_internal_error"      // nothing was asked: this process is out of descriptors or memory
 	denied        = "http_request_denied"       // by ObeyWalls
 )
 
@@ -183,7 +183,7 @@ func causeOf(err error) string {
 		return "destination_ip_unroutable"
 	case late != nil && late.Timeout():
 		return "connection_timeout"
-	case op != nil && op.Op == "remote error": // so crypto/tls says what the other end told
+	case op != nil && op.Op == "remote error": // how crypto/tls reports an alert
 		return "tls_alert_received"
 	case errors.Is(err, http.ErrSchemeMismatch), strings.HasPrefix(err.Error(), "tls: "):
 		return "tls_protocol_error"

@@ -21,7 +21,7 @@ const (
 // largest counts.
 func RetryAfter(status int, h http.Header, now time.Time) time.Duration {
 	all := strings.Join(h.Values("Retry-After"), ",")
-	if !passes(status) || len(all) > maxRetryAfterBytes {
+	if !isOfTheMoment(status) || len(all) > maxRetryAfterBytes {
 		return 0
 	}
 	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
@@ -48,10 +48,9 @@ func parseRetry(value string, now time.Time) time.Duration {
 	}
 	date, err := http.ParseTime(value)
 	if err != nil {
-		date, err = time.Parse(time.RFC1123Z, value)
-	}
-	if err != nil {
-		return 0
+		if date, err = time.Parse(time.RFC1123Z, value); err != nil {
+			return 0
+		}
 	}
 	return date.Sub(now)
 }

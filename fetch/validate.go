@@ -34,9 +34,9 @@ func setValidators(req, stored http.Header) {
 	}
 }
 
-// renews reports whether a 304 speaks of prev (RFC 9111 §4.3.4). Its ETag must be prev's, or without one its
-// Last-Modified, if it has either. Weak comparison suffices: either way the server says that the file in hand is
-// good. But a server that compares dates also says so if an older file was put back under its older date.
+// renews reports whether a 304 is about prev (RFC 9111 §4.3.4): its ETag is prev's or, without one, its Last-Modified,
+// or it has neither. Weak comparison suffices, since the server says that the file we have is good. A server that
+// compares dates says so too, wrongly, if an older file was put back with its older date.
 func (r *resolution) renews(a response) bool {
 	opaque := func(h http.Header) string { return strings.TrimPrefix(h.Get("ETag"), "W/") }
 	if tag := opaque(a.header); tag != "" {
@@ -46,20 +46,20 @@ func (r *resolution) renews(a response) bool {
 	return modified == "" || modified == r.prev.Header.Get("Last-Modified")
 }
 
-// renewed returns prev as a 304 renews it; nil if the header would be too long.
+// renewed returns prev as a 304 renews it, or nil if that is about another copy or makes the header too long.
 func (r *resolution) renewed(h hop, a response) *Result {
-	header, err := kept(updated(r.prev.Header, a.header))
-	if err != nil { // each 304 may add to it, until that is too much: it takes the file anew
+	header, err := copyHeader(updated(r.prev.Header, a.header))
+	if err != nil || !r.renews(a) {
 		return nil
 	}
 	a.header = header
 	res := r.conclude(a, r.prev.Policy)
 	res.StatusCode, res.Body, res.Truncated = r.prev.StatusCode, r.prev.Body, r.prev.Truncated
 	wall := ""
-	if r.prev.Wall { // its file may not have been kept
+	if r.prev.Wall { // without its file, prev may show no sign of one
 		wall = "what answered before"
 	}
-	return r.open(h, a, res, wall)
+	return r.checkWall(h, a, res, wall)
 }
 
 // updated returns stored as RFC 9111 §3.2 updates it. Age and Date describe one message

@@ -10,8 +10,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// wall says why r looks like the answer of a wall; empty if nothing looks so, or if r is unreachable.
-func (r *Result) wall() string {
+// wallSign returns what makes r look like the answer of a wall, or "" if nothing does or r is unreachable.
+func (r *Result) wallSign() string {
 	challenged := ""
 	for _, c := range challenges {
 		if r.Header.Get(c.name) == c.value {
@@ -28,22 +28,23 @@ func (r *Result) wall() string {
 	case r.StatusCode == http.StatusForbidden:
 		return "a refusal, status 403"
 	case outcomeOf(r.StatusCode, r.Dialect) == rules:
-		if wall := wallOf(r.Body); wall != "" && !strings.Contains(r.Policy.String(), "llow: ") { // as UTF-16 may have it
+		if wall := wallOf(r.Body); wall != "" && !strings.Contains(r.Policy.String(), "llow: ") { // as a file in UTF-16 has
 			return wall
 		}
 	}
 	return ""
 }
 
-// wallOf says what a body is that holds nothing of a robots.txt; empty if it does, or if all its lines are blank. In a
-// page only rules count: CSS has lines with "#", and a page may name its visitor in a User-agent line. Else comments
-// count in text alone: some compressed files have a "#" at the begin of a line.
+// wallOf describes a body without any line of a robots.txt. It returns "" for any other, also if all lines are blank.
+// In a page only rules count: CSS has lines with "#", and a page may name its visitor in a User-agent line. Elsewhere a
+// comment counts if all is text: some compressed files have a "#" at the start of a line.
 func wallOf(body []byte) string {
 	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff")))
 	if len(body) == 0 {
 		return ""
 	}
 	page, commented := body[0] == '<', false
+	binary := func(c rune) bool { return c < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1a", c) }
 	for line := range bytes.FieldsFuncSeq(body, func(c rune) bool { return c == '\r' || c == '\n' }) {
 		line = bytes.TrimSpace(line)
 		if rule, known := fieldOf(line); rule || known && !page {
@@ -54,13 +55,13 @@ func wallOf(body []byte) string {
 	switch {
 	case page:
 		return "a page and no file of rules"
-	case commented && !bytes.ContainsFunc(body, func(c rune) bool { return c < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1a", c) }):
+	case commented && !bytes.ContainsFunc(body, binary):
 		return ""
 	}
 	return "no line of a robots.txt"
 }
 
-// fieldOf reports whether line is a rule, and whether it is any record of robots.txt, as it is written or often misspelt.
+// fieldOf reports whether line is a rule, and whether it is any line of a robots.txt, misspelt ones included.
 func fieldOf(line []byte) (rule, known bool) {
 	field, _, record := bytes.Cut(line, []byte(":"))
 	if !record {
@@ -75,7 +76,7 @@ func fieldOf(line []byte) (rule, known bool) {
 
 var separators = strings.NewReplacer("-", "", " ", "", "_", "")
 
-// challenges are fields by which firewalls say that they answer themselves: of Cloudflare, AWS and Vercel.
+// challenges are fields with which the firewalls of Cloudflare, AWS and Vercel say that they answer themselves.
 var challenges = [...]struct{ name, value string }{
 	{"Cf-Mitigated", "challenge"},
 	{"X-Amzn-Waf-Action", "challenge"}, {"X-Amzn-Waf-Action", "captcha"},

@@ -3,8 +3,8 @@
 //	t := http.DefaultTransport.(*http.Transport).Clone()
 //	t.RegisterProtocol("ftp", &ftp.Transport{DialContext: t.DialContext})
 //
-// Set t as the transport below the gate, and files and robots.txt are read over FTP. Register after fetch.PublicOnly, on
-// the copy that it returns and with that copy's dialer: copies of an http.Transport forget what was registered.
+// Set t as the transport below the gate, and files and robots.txt are read over FTP. Register after fetch.PublicOnly,
+// on the copy that it returns and with that copy's dialer: copies of an http.Transport forget what was registered.
 package ftp
 
 import (
@@ -28,10 +28,10 @@ import (
 // Transport is an http.RoundTripper that answers a GET for an ftp URL with the file, after an anonymous login. The zero
 // value is ready. It is safe for concurrent use.
 //
-// It answers 200 with the file, and 404 if RETR is refused with 500 to 504 or 550 to 553. Anything else is an error, a
-// refused login too: full servers refuse it as well. An error with a reply wraps a *textproto.Error with its code. A body
-// that ends without error is whole. The data connection is passive (EPSV, else PASV), goes to the address of the control
-// connection, whatever the server names, and to no port below 1024. Proxies are not used.
+// It answers 200 with the file, and 404 if RETR is refused with 500 to 502, 504 or 550 to 553. Anything else is an
+// error, a refused login too: full servers refuse logins. An error with a reply wraps a *textproto.Error with its code.
+// A body that ends without error is whole. The data connection is passive (EPSV, else PASV), goes to the address of the
+// control connection, whatever the server names, and to no port below 1024. Proxies are not used.
 type Transport struct {
 	// DialContext makes both connections. If nil, a net.Dialer does.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -55,8 +55,8 @@ func (t *Transport) RoundTrip(req *http.Request) (res *http.Response, err error)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{ctx: req.Context(), dialer: t.DialContext, timeout: cmp.Or(t.Timeout, defaultTimeout), ended: make(chan struct{})}
-	if s.timeout < 0 {
+	s := &session{ctx: req.Context(), dialer: t.DialContext, ended: make(chan struct{})}
+	if s.timeout = cmp.Or(t.Timeout, defaultTimeout); s.timeout < 0 {
 		s.timeout = math.MaxInt64
 	}
 	if s.dialer == nil {
@@ -81,9 +81,9 @@ func (t *Transport) RoundTrip(req *http.Request) (res *http.Response, err error)
 	res = &http.Response{Status: "200 OK", StatusCode: 200, Header: http.Header{}, Body: s, ContentLength: -1, Request: req}
 	switch r := s.do("RETR " + name); {
 	case r.code == 125 || r.code == 150:
-		s.control.SetDeadline(time.Time{}) // that of the data counts
+		s.control.SetDeadline(time.Time{}) // while the data flows, the context bounds the wait
 		go s.awaitEnd()
-	case r.code >= 500 && r.code <= 502 || r.code == 504 || r.code >= 550 && r.code <= 553: // of 5yz, what is about the file and not the login
+	case r.code >= 500 && r.code <= 502 || r.code == 504 || r.code >= 550 && r.code <= 553: // about the file
 		s.Close()
 		res.StatusCode, res.Body, res.ContentLength = http.StatusNotFound, http.NoBody, 0
 		res.Status = fmt.Sprintf("404 FTP %d %.256s", r.code, r.text)
@@ -118,8 +118,8 @@ type session struct {
 	data    net.Conn
 	stops   []func() bool // what would close them with the request
 
-	ended chan struct{} // closed when the reply to the end of the file has come, or cannot
-	fault error         // why the file is not whole, by that reply
+	ended  chan struct{} // closed when the reply after the file has come, or cannot
+	endErr error         // why the file is not whole, by that reply
 }
 
 // dial makes a connection that ends with the request.
@@ -145,7 +145,7 @@ func (s *session) cause(err error) error {
 // logIn goes from the greeting to the type of the file (RFC 959 §5.4).
 func (s *session) logIn() error {
 	r := s.reply("the connection")
-	if r.code == 120 { // ready in some minutes, and greets again then
+	if r.code == 120 { // not ready yet: it greets again when it is
 		r = s.reply("the connection")
 	}
 	if !r.done() {
@@ -212,7 +212,7 @@ func extendedPort(text string) (uint16, bool) {
 	return uint16(port), closed && err == nil
 }
 
-// passivePort reads "h1,h2,h3,h4,p1,p2" from the first digit on: parentheses are customary only (RFC 1123 §4.1.2.6).
+// passivePort reads "h1,h2,h3,h4,p1,p2" from the first digit on: parentheses are only customary (RFC 1123 §4.1.2.6).
 func passivePort(text string) (uint16, bool) {
 	numbers := strings.SplitN(text[max(0, strings.IndexAny(text, digits)):], ",", 6)
 	if len(numbers) < 6 {
@@ -288,10 +288,10 @@ func (s *session) limitTime() { s.control.SetDeadline(time.Now().Add(s.timeout))
 // says so there, and nothing more (RFC 959 §5.4).
 func (s *session) awaitEnd() {
 	if r := s.receive("the end of RETR"); r.code != 226 && r.code != 250 {
-		s.fault = r.unexpected()
+		s.endErr = r.unexpected()
 	}
 	close(s.ended)
-	if s.fault != nil {
+	if s.endErr != nil {
 		s.data.SetReadDeadline(time.Now().Add(time.Second)) // what was sent before may be under way
 	}
 }
@@ -311,7 +311,7 @@ func (s *session) Read(p []byte) (int, error) {
 	}
 	select {
 	case <-s.ended:
-		err = cmp.Or(s.fault, err)
+		err = cmp.Or(s.endErr, err)
 	default:
 	}
 	return 0, err

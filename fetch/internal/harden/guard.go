@@ -26,8 +26,8 @@ type privacy uint8
 const (
 	global privacy = iota
 	private
-	special // this machine, this link, and addresses without sites
-	hidden  // no IP address that we are told
+	special // this machine, this link, and addresses where no site can be
+	hidden  // unknown: the connection has no IP address
 )
 
 func (p privacy) String() string {
@@ -48,8 +48,8 @@ func (g *Guard) CheckHost(host string, redirects int) error {
 	return g.judge(addr, redirects, g.named)
 }
 
-// judge returns an error if addr must not be connected to after so many redirects. It takes the
-// origin for what is presumed while its address is unknown.
+// judge returns an error if addr must not be connected to after so many redirects. origin is what
+// the origin counts as while its address is unknown.
 func (g *Guard) judge(addr netip.Addr, redirects int, origin privacy) error {
 	if redirects == 0 {
 		return nil // the caller chose it
@@ -85,8 +85,8 @@ func (g *Guard) reached(addr netip.Addr) {
 	}
 }
 
-// Presume notes what the origin's name tells. A name may belong to a private network, but
-// only localhost is this machine.
+// Presume notes what can be known from the origin's name alone. A name may belong to a private
+// network, but only localhost is this machine.
 func (g *Guard) Presume(host string) {
 	switch addr, err := netip.ParseAddr(host); {
 	case err == nil && embedsAnother(addr):
@@ -105,15 +105,15 @@ func isLocalhost(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// nat64 is where a network without IPv4 has all of it (RFC 6052 §2.1). Networks that use a
-// prefix of their own, among public addresses, cannot be told.
+// nat64 is where a network without IPv4 finds all IPv4 addresses (RFC 6052 §2.1). A network
+// with a prefix of its own, among public addresses, cannot be recognized.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 // tunnels are the other prefixes whose addresses hold one of another network: local NAT64
 // (RFC 8215), 6to4 (RFC 3056), Teredo (RFC 4380).
 var tunnels = prefixes("64:ff9b:1::/48", "2002::/16", "2001::/32")
 
-// prefixes are networks that have something in common.
+// prefixes parses networks.
 func prefixes(texts ...string) (all networks) {
 	for _, text := range texts {
 		all = append(all, netip.MustParsePrefix(text))
@@ -139,9 +139,9 @@ func privacyOf(addr netip.Addr) privacy {
 	if !addr.IsValid() {
 		return hidden
 	}
-	// The threat is a private address behind the prefix (RFC 6052 §5.1), which must not be
-	// there (§3.1). On such a network every host with IPv4 only has a public one there. To
-	// refuse it would refuse each redirect from a site with IPv6 to a site without.
+	// The threat is a private address behind the prefix (RFC 6052 §5.1), which should not be
+	// there (§3.1). To refuse all of the prefix would refuse, on such a network, each redirect
+	// from a site with IPv6 to a site without.
 	if nat64.Contains(addr) {
 		if b := addr.As16(); privacyOf(netip.AddrFrom4([4]byte(b[12:]))) == global {
 			return global

@@ -49,8 +49,8 @@ type Request struct {
 	TLS       bool            // the URL's scheme is https
 	Anonymous bool            // no client certificate is presented
 
-	Proxied bool // set if the transport's Proxy has named one
-	Asks    bool // set if that gets the request itself, and may answer in the site's place
+	Proxied bool // set if the transport's Proxy names one
+	Asks    bool // set if that proxy gets the request itself, and may answer in the site's place
 }
 
 // Transport returns a copy of base that opens one connection for r, reads at most MaxConn from it, and ends it
@@ -72,8 +72,8 @@ func (r *Request) Transport(base *http.Transport) *http.Transport {
 		}
 	}
 
-	// Connections to a site are needed once a day. Each kept one would cost three goroutines
-	// and a descriptor; on a reused one, net/http would resend requests by itself.
+	// A site is needed once a day. Each idle connection would cost three goroutines and a
+	// descriptor, and on a reused one net/http would resend requests by itself.
 	t.DisableKeepAlives = true
 	t.WriteBufferSize = 1 << 10 // for one request, of some 200 bytes
 	t.MaxResponseHeaderBytes = min(cmp.Or(t.MaxResponseHeaderBytes, MaxHeader), MaxHeader)
@@ -112,7 +112,7 @@ func (r *Request) watchProxy(t *http.Transport) {
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// guardDials makes what t dials end with r.
+// guardDials makes the connections of t end with r, and checks where they lead.
 func (r *Request) guardDials(t *http.Transport) {
 	//lint:ignore SA1019 a transport may still have Dial and DialTLS
 	dial, secure := orOld(t.DialContext, t.Dial), orOld(t.DialTLSContext, t.DialTLS)
@@ -149,7 +149,7 @@ func (r *Request) dialer(dial dialFunc, decoded bool) dialFunc {
 		at, _ := netip.ParseAddrPort(fmt.Sprint(dialled.RemoteAddr())) // none, as of a pipe, is the zero AddrPort
 		site := at.Addr()
 		if _, port, _ := net.SplitHostPort(addr); port != strconv.Itoa(int(at.Port())) {
-			site = netip.Addr{} // that is where a tunnel begins (SOCKS, ssh), and where it ends is not told
+			site = netip.Addr{} // at is where a tunnel begins (SOCKS, ssh), and its end is unknown
 		}
 		if err := r.check(at.Addr()); err != nil && (site.IsValid() || r.check(site) != nil) {
 			dialled.Close()
@@ -183,8 +183,8 @@ type conn struct {
 
 var errNoCloseNotify = fmt.Errorf("%w without TLS's close_notify", io.EOF)
 
-// Read makes an error of an end that crypto/tls forgives: one without close_notify, which anyone on the path can cause.
-// A body that ends with the connection is incomplete then (RFC 9112 §8, §9.8).
+// Read returns an error for an end that crypto/tls forgives: one without close_notify, which anyone on the path can
+// cause. A body that ends with the connection is then incomplete (RFC 9112 §8, §9.8).
 func (c *conn) Read(p []byte) (n int, err error) {
 	n, err = c.in.Read(p)
 	if err == io.EOF && c.tls {
@@ -205,7 +205,7 @@ func WithTimeout(ctx context.Context, d time.Duration, missing string) (context.
 	return context.WithTimeoutCause(ctx, d, late{missing, d})
 }
 
-// late is the error of what did not come in time. Its text is written when it is asked for.
+// late is the error for what did not come in time. Its text is built only when needed.
 type late struct {
 	missing string
 	within  time.Duration
@@ -215,7 +215,7 @@ func (l late) Timeout() bool   { return true }
 func (l late) Temporary() bool { return true } // so it is a net.Error
 func (l late) Error() string   { return fmt.Sprintf("no %s within %v", l.missing, l.within) }
 
-// Cause returns why ctx ended, if it did, and otherwise err: the end of ctx explains what became of the connection.
+// Cause returns why ctx ended, if it did, and otherwise err: the end of ctx explains what happened to the connection.
 func Cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
