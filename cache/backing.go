@@ -14,22 +14,22 @@ const (
 	storeTimeout = 2 * time.Second // the default of Cache.StoreTimeout
 	writeTimeout = 5 * time.Second // of one Put
 	lockTTL      = 5 * time.Second // how long a lock outlives a process that dies
-	storeAgain   = 5 * time.Second // after a Store that did not answer the next caller asks it again
+	storeAgain   = 5 * time.Second // how long callers leave a Store alone that did not answer
 
 	maxCalls             = 64                 // of one kind at a time
 	placeWait            = 15 * time.Second   // how long another waits for a place, while none fails
 	breakAfter, breakFor = 5, 5 * time.Second // failures in a row, and the pause until the next attempt
 )
 
-// errDown is for a part of the Store that is left alone, or has no place free among ours: that is no failure of it.
+// errDown is the error of a call that was not made: its part is left alone, or too many are under way. No call failed.
 var errDown = errors.New("cache: the store is left alone")
 
-// backing is a Store behind its bounds: of time, and of calls at a time. A part that fails is left alone.
+// backing is a Store with bounds on the time and the number of its calls. A part that fails is left alone.
 type backing struct {
 	store    Store
-	locker   Locker // nil: it has no locks
+	locker   Locker // nil if it has no locks
 	patience time.Duration
-	running  *tasks       // with what is written behind the callers
+	running  *tasks       // includes what is written behind the callers
 	closed   func() error // closes the Store, once
 
 	reads, locks, writes part
@@ -51,8 +51,8 @@ func (b *backing) init(store Store, patience time.Duration, log *slog.Logger, ru
 	})
 }
 
-// read returns the record of a key with its file; nil if there is none. An error means that it is not known whether
-// there is one. What is owed stands for what was lost, unless the Store has something newer.
+// read returns the record of a key and its file, or nil if there is none. An error means that it is not known whether
+// there is one. A mark that is owed takes the place of an older record.
 func (b *backing) read(ctx context.Context, key string) (rec *record, body []byte, err error) {
 	data, found := []byte(nil), false
 	err = b.reads.call(ctx, b.patience, func(ctx context.Context) error {
@@ -78,8 +78,8 @@ func (b *backing) read(ctx context.Context, key string) (rec *record, body []byt
 	return rec, body, nil
 }
 
-// lock tries to take the lock of a key. unlock is nil if another process has it. With an error there is none to be had:
-// going on without can only cost a fetch.
+// lock tries to take the lock of a key. unlock is nil if another process has it. After an error, going on without the
+// lock can only cost a fetch.
 func (b *backing) lock(ctx context.Context, key string) (unlock func(), err error) {
 	err = b.locks.call(ctx, b.patience, func(ctx context.Context) error {
 		u, ok, err := b.locker.Lock(ctx, key, lockTTL)
@@ -92,16 +92,16 @@ func (b *backing) lock(ctx context.Context, key string) (unlock func(), err erro
 }
 
 // put writes a value behind its caller, and then calls unlock. If all places are taken, the caller waits for one. o is
-// what is owed until it is written; nil: nothing.
+// owed until the value is written; it may be nil.
 func (b *backing) put(key string, data []byte, ttl time.Duration, o *debt, unlock func()) {
 	ctx := context.Background() // Close waits for it
 	if !b.writes.enter(ctx, b.patience) {
 		b.paid(key, o, errDown)
-		free(unlock)
+		release(unlock)
 		return
 	}
 	b.running.Go(func() {
-		defer free(unlock)
+		defer release(unlock)
 		defer b.writes.leave()
 		err := b.writes.do(ctx, writeTimeout, func(ctx context.Context) error { return b.store.Put(ctx, key, data, ttl) })
 		if b.paid(key, o, err) {
@@ -110,18 +110,18 @@ func (b *backing) put(key string, data []byte, ttl time.Duration, o *debt, unloc
 	})
 }
 
-// part is one kind of calls: places for those under way, and a breaker. Reading and writing have one each: a replica
-// that lost its master still answers, but takes nothing.
+// part bounds one kind of calls: it has places for those under way, and a breaker. Reading and writing have one each,
+// because a replica that lost its master still answers but takes nothing.
 type part struct {
 	name   string
 	log    *slog.Logger
 	places chan struct{}
-	errors atomic.Uint64 // calls that failed, and values that were amiss
+	errors atomic.Uint64 // calls that failed, and damaged values
 
 	mu       sync.Mutex // guards what follows
 	failures int        // in a row
 	failed   time.Time  // when the latest of them was
-	next     time.Time  // no call before, while it is left alone
+	next     time.Time  // when to try again, while it is left alone
 }
 
 func (p *part) init(name string, log *slog.Logger) {
@@ -137,7 +137,7 @@ func (p *part) call(ctx context.Context, limit time.Duration, f func(context.Con
 	return p.do(ctx, limit, f)
 }
 
-// enter waits for a place: for limit, and while no call fails for up to placeWait. To be busy is no failure.
+// enter waits for a place: for limit, or for up to placeWait if no call fails. To be busy is no failure.
 func (p *part) enter(ctx context.Context, limit time.Duration) bool {
 	for waited := time.Duration(0); waited < max(limit, placeWait); waited += limit {
 		select {
@@ -162,7 +162,7 @@ func (p *part) fails() bool {
 
 func (p *part) leave() { <-p.places }
 
-// do makes one call that takes limit at most, in a place that its caller has.
+// do makes one call that takes limit at most. Its caller has a place.
 func (p *part) do(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
 	began := time.Now()
 	if !p.allows(began, true) {
@@ -171,13 +171,13 @@ func (p *part) do(ctx context.Context, limit time.Duration, f func(context.Conte
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := f(bounded)
-	if ctx.Err() == nil || err == nil { // else the Cache was closed meanwhile
+	if ctx.Err() == nil || err == nil { // a call that Close ended counts for nothing
 		p.done(began, err)
 	}
 	return err
 }
 
-// allows reports whether to call. While the part is left alone, one call in five seconds finds out; it is taken.
+// allows reports whether to make a call: while the part is left alone, one in five seconds, which this one is if taken.
 func (p *part) allows(now time.Time, taken bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +186,7 @@ func (p *part) allows(now time.Time, taken bool) bool {
 		return false
 	}
 	if down && taken {
-		p.next = now.Add(breakFor) // before the call: others are not to try, too
+		p.next = now.Add(breakFor) // before the call, or others would try too
 	}
 	return true
 }
@@ -198,7 +198,7 @@ func (p *part) done(began time.Time, err error) {
 	if err == nil {
 		p.failures = 0
 	} else {
-		if p.errors.Add(1); from < breakAfter && !began.Before(p.failed) { // those that fail together are one failure
+		if p.errors.Add(1); from < breakAfter && !began.Before(p.failed) { // calls that overlap a failure are part of it
 			p.failures++
 			p.failed = now
 		}
@@ -213,7 +213,7 @@ func (p *part) done(began time.Time, err error) {
 	}
 }
 
-func free(unlock func()) {
+func release(unlock func()) {
 	if unlock != nil {
 		unlock()
 	}

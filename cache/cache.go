@@ -8,11 +8,11 @@
 //
 // What is kept is kept for an origin and its reader (see Source.Reader): two crawlers read each file once each.
 //
-// Behind the memory there can be a Store, for a restart that starts warm or for several processes. "There is no copy"
-// and "it is not known whether there is one" are two things: after a Store that failed, was late or gave a damaged
-// value, a status of the moment permits nothing, and the Store is asked again within five seconds. Rules with no-store
-// leave a mark there, without the file. Writes happen in the background. Rules that could not be written are owed to
-// the Store as a mark, once it takes values again or at Close. A Store that fails is bypassed until it recovers.
+// Behind the memory there can be a Store, for a warm restart or for several processes. "There is no copy" and "it is
+// not known whether there is one" are two things: after a Store that failed, was late or gave a damaged value, a status
+// of the moment permits nothing, and the Store is asked again within five seconds. Rules with no-store leave a mark
+// there, without the file. Writes happen in the background. Rules that could not be written are owed to the Store: it
+// gets a mark of them once it takes values again, or at Close. A Store that fails is bypassed until it recovers.
 //
 // Processes that share a Store with locks, such as that of package redisstore, fetch each robots.txt once for all of
 // them. While another process fetches, a miss may wait up to 15 seconds for its result.
@@ -44,21 +44,21 @@ import (
 // Outage is Strict, such a status has its usual effect for its Retry-After, at most 24 hours. If it states none, the
 // effect lasts 5 minutes, doubling to an hour. It never lasts less than MinTTL, and no Store gets it.
 type Cache struct {
-	// MaxOrigins bounds the number of origins in memory; one counts for each reader and dialect. The one that has not
-	// been asked for the longest gives way. If zero, 50,000. If negative, there is none.
+	// MaxOrigins bounds the number of origins in memory; an origin counts once for each reader and dialect. The least
+	// recently used gives way. If zero, 50,000. If negative, there is none.
 	MaxOrigins int
 
-	// MaxBytes bounds the memory that they take, by an estimate within 20 % of the heap. A result that would not fit by
-	// itself is not kept. If zero, 64 MiB. If negative, there is none.
+	// MaxBytes bounds the memory that results take, by an estimate within 20 % of the heap. A result that would not fit
+	// by itself is not kept. If zero, 64 MiB. If negative, there is none.
 	MaxBytes int64
 
 	// MinTTL is the shortest time a result holds, whatever its header says. Without it, some robots.txt would be
 	// fetched for every request. If zero, 1 minute. If negative, there is none.
 	MinTTL time.Duration
 
-	// MaxTTL is the longest time a result holds while the origin can be reached, but for a status of the moment. A 401
-	// or 403 holds for an hour at most. All hold for up to a tenth less, so that what was read together does not expire
-	// together. If zero, 24 hours, the most that RFC 9309 §2.4 recommends. If negative, there is none.
+	// MaxTTL is the longest time a result holds while the origin can be reached, except for a status of the moment. A
+	// 401 or 403 holds for an hour at most. All hold for up to a tenth less, so that what was read together does not
+	// expire together. If zero, 24 hours, the most that RFC 9309 §2.4 recommends. If negative, there is none.
 	MaxTTL time.Duration
 
 	// MinRetry is the time between a failure and the next attempt to fetch. It doubles with each further failure, up to
@@ -91,7 +91,7 @@ type Cache struct {
 
 	once    sync.Once // sets up what follows
 	terms   terms
-	start   time.Time // entry.look counts from
+	start   time.Time // entry.look counts from here
 	backing *backing  // nil: no Store
 
 	closing chan struct{}      // holds one element while Shutdown runs
@@ -99,29 +99,29 @@ type Cache struct {
 	end     context.CancelFunc // ends it
 	running tasks              // flights, and what they leave to be written
 
-	mu       sync.Mutex // guards what follows; nothing of others is called under it
+	mu       sync.Mutex // guards what follows; no Load, Store or Logger is called under it
 	memory   memory
 	group    singleflight.Group
-	flights  map[key]*flight // those in it
+	flights  map[key]*flight // those in group
 	renewals int             // flights that began behind their callers
 }
 
 // ErrClosed is what Get returns after Close.
 var ErrClosed = errors.New("cache: Get after Close")
 
-// Get returns the result that holds for the origin o, from memory, from the Store, or from src, and until when it does.
+// Get returns the result that holds for the origin o, from memory, the Store or src, and until when it holds.
 // An origin that has failed is asked again then, unless a copy still holds for longer. If that time has passed, the
 // result is for this call only.
 //
-// It waits no longer than ctx. The error is ctx.Err(), ErrClosed, that of Load, or ErrMiss (without a Load). After an error
-// of Load the last copy is returned without one, if it would serve in an outage; Load is called again five seconds later.
-// What goes wrong with the origin is a Result with Err set.
+// Get waits no longer than ctx. The error is ctx.Err(), ErrClosed, that of Load, or ErrMiss (without a Load). If Load
+// fails and the last copy would serve in an outage, Get returns that without an error, and Load is called again five
+// seconds later. What goes wrong with the origin is a Result with Err set.
 //
 // With LastGood, if the last copy would serve in an outage, Get waits 3 seconds at most for a newer one, even if the
 // copy says must-revalidate. The Load goes on, and until it is done all callers get the copy at once.
 //
-// With a ctx that has ended, Get returns what holds at present. If there is nothing that may be used before it is
-// fetched, Get starts that, and returns ctx.Err().
+// With a ctx that has ended, Get returns what holds at present. If nothing does, Get starts a fetch and returns
+// ctx.Err().
 //
 // The Result is shared and must not be modified. Unless KeepBody is set, its Body is nil, and its Header has only the
 // fields that this package needs (validators, dates, Cache-Control, Vary).
@@ -130,7 +130,7 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (r *fetch.
 	k, passed := key{o, src.Reader, src.Dialect}, time.Since(c.start)
 	c.mu.Lock()
 	e, ok := c.memory.recent.Get(k)
-	if ok && passed < e.look && e.result != nil { // nil: another has looked since passed was read, and nothing holds
+	if ok && passed < e.look && e.result != nil { // nil if another call has looked since, and nothing holds
 		r, until = e.result, e.until
 		c.mu.Unlock()
 		return r, until, nil
@@ -152,9 +152,9 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (r *fetch.
 	return c.wait(ctx, k, flying)
 }
 
-// look answers from an entry whose time may be up, and sends for something newer if it is. If that has to be waited
-// for, there is no result, but a flight; nil: the Cache is closed, or src has no Load. c.mu is held.
-func (c *Cache) look(k key, e *entry, src *Source) (r *fetch.Result, until time.Time, flying <-chan singleflight.Result) {
+// look answers from an entry that may have expired, and starts a fetch if one is due. If that has to be waited for, it
+// returns a flight and no result; the flight is nil if the Cache is closed or src has no Load. c.mu is held.
+func (c *Cache) look(k key, e *entry, src *Source) (*fetch.Result, time.Time, <-chan singleflight.Result) {
 	now := time.Now()
 	switch {
 	case c.ctx.Err() != nil:
@@ -162,7 +162,7 @@ func (c *Cache) look(k key, e *entry, src *Source) (r *fetch.Result, until time.
 	case e == nil:
 		return nil, time.Time{}, c.fly(k, nil, now, src, false)
 	}
-	f, due := c.flights[k], c.hold(e, now)
+	f, due := c.flights[k], c.settle(e, now)
 	switch {
 	case due == awaited && f != nil && now.Sub(f.began) >= maxBridged && c.terms.bridge(e.state, now) != nil:
 		return e.state.answer, c.terms.until(e.state, now), nil
@@ -174,9 +174,9 @@ func (c *Cache) look(k key, e *entry, src *Source) (r *fetch.Result, until time.
 	return e.result, e.until, nil
 }
 
-// hold has an entry answer with what holds now. Its state is looked at again at least once a minute, for the wall clock
-// may be set, and sooner while a refresh may be under way or an outage may enter its next stage. c.mu is held.
-func (c *Cache) hold(e *entry, now time.Time) refresh {
+// settle makes an entry answer with what holds now, for a minute at most, because the wall clock may be set, and less
+// while a refresh may be under way or an outage may enter its next stage. c.mu is held.
+func (c *Cache) settle(e *entry, now time.Time) refresh {
 	r, period, due := c.terms.at(e.state, now)
 	switch {
 	case due == awaited:
@@ -190,12 +190,12 @@ func (c *Cache) hold(e *entry, now time.Time) refresh {
 	return due
 }
 
-// publish makes a state that of its key, and returns what is known now, fresh or not, and until when.
+// publish puts a state into memory. It returns what is known now, fresh or not, and until when that holds.
 func (c *Cache) publish(k key, s *state, now time.Time) landed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.memory.put(k, s); e != nil {
-		c.hold(e, now)
+		c.settle(e, now)
 	}
 	return landed{c.terms.newest(s, now), c.terms.until(s, now)}
 }
@@ -203,7 +203,8 @@ func (c *Cache) publish(k key, s *state, now time.Time) landed {
 func (c *Cache) init() {
 	c.start = time.Now()
 	c.terms.init(c)
-	c.memory.init(orDefault(c.MaxOrigins, defaultOrigins, math.MaxInt), orDefault(c.MaxBytes, defaultMaxBytes, math.MaxInt64))
+	c.memory.init(orDefault(c.MaxOrigins, defaultOrigins, math.MaxInt),
+		orDefault(c.MaxBytes, defaultMaxBytes, math.MaxInt64))
 	c.closing = make(chan struct{}, 1)
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.flights = make(map[key]*flight)
@@ -227,9 +228,9 @@ func (t *terms) init(c *Cache) {
 	}
 }
 
-const century = 100 * 365 * 24 * time.Hour // as good as for ever, and sums with it do not overflow
+const century = 100 * 365 * 24 * time.Hour // stands for "no limit", because sums with it do not overflow
 
-// orDefault gives a field its meaning: if zero, its default; if negative, none.
+// orDefault returns the value of a field: its default if zero, none if negative. No duration exceeds a century.
 func orDefault[T int | int64 | time.Duration](v, zero, none T) T {
 	switch {
 	case v == 0:
@@ -252,11 +253,11 @@ func (c *Cache) Close() error {
 
 // Shutdown ends all fetches, forgets everything in memory, and makes Get return ErrClosed. It waits for each Load to
 // end and for what is being written, and writes the marks that the Store is owed. If the Store then has all of them and
-// is an io.Closer, Shutdown closes it. ctx bounds these waits, but for that Close and for another Shutdown.
+// is an io.Closer, Shutdown closes it. ctx bounds these waits, except that Close and the wait for another Shutdown.
 //
-// The error says what is left: a Load that still runs, or marks that the Store did not take. Shutdown may then be called
-// again. If it returns nil, no call of a Load or of the Store is under way. If several Caches share a Store, only the last
-// of them may close it: hide its Close from the others, as in struct{ cache.Store; cache.Locker }{store, store}.
+// The error says what is left: a Load that still runs, or marks that the Store did not take. Call Shutdown again then.
+// If it returns nil, no call of a Load or of the Store is under way. If several Caches share a Store, only the last one
+// may close it: hide its Close from the others, as in struct{ cache.Store; cache.Locker }{store, store}.
 func (c *Cache) Shutdown(ctx context.Context) error {
 	c.once.Do(c.init)
 	c.closing <- struct{}{}
@@ -266,18 +267,18 @@ func (c *Cache) Shutdown(ctx context.Context) error {
 	c.memory.recent.Purge()
 	c.memory.limit = 0
 	c.mu.Unlock()
-	left := c.running.wait(ctx)
+	waitErr := c.running.wait(ctx)
 	if c.backing == nil {
-		return left
+		return waitErr
 	}
-	lost := c.backing.pay(ctx)
-	if left != nil || lost != nil {
-		return errors.Join(lost, left)
+	payErr := c.backing.pay(ctx)
+	if waitErr != nil || payErr != nil {
+		return errors.Join(payErr, waitErr)
 	}
 	return c.backing.closed()
 }
 
-// tasks are goroutines that are waited for. Once they are none after Close, none begins.
+// tasks counts goroutines, to wait for all of them within a context. After Close, only a task begins another one.
 type tasks struct {
 	mu   sync.Mutex // guards what follows
 	n    int
@@ -331,7 +332,7 @@ type Stats struct {
 	StoreErrors uint64 // calls of the Store that failed or took too long
 }
 
-// Stats returns a snapshot.
+// Stats returns a snapshot of the counters of c.
 func (c *Cache) Stats() (s Stats) {
 	c.once.Do(c.init)
 	if c.backing != nil {

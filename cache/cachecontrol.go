@@ -35,7 +35,7 @@ func readCacheControl(h http.Header) (f freshness) {
 		return freshness{source: name, noStore: strings.Contains(strings.ToLower(all), "no-store")}
 	}
 	maxAge, revalidate := cacheobject.DeltaSeconds(-1), cacheobject.DeltaSeconds(-1)
-	// §4.2.1 wants the first of several, or stale: the smallest is never longer than either.
+	// §4.2.1 wants the first of several, or stale. The smallest is never longer than either.
 	least := func(d *cacheobject.DeltaSeconds, said cacheobject.DeltaSeconds) {
 		if *d < 0 || said >= 0 && said < *d {
 			*d = said

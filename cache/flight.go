@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	flightTimeout = 2 * time.Minute // ends a Load, which needs 30 seconds, but may have to wait for its turn first
-	unaskedPause  = 5 * time.Second // how long a copy serves after a Load that did not ask, before the next one
+	flightTimeout = 2 * time.Minute // ends a Load, which takes 30 seconds but may have to wait for its turn first
+	unaskedPause  = 5 * time.Second // how long a copy serves after a Load that did not ask the site
 	maxBridged    = 3 * time.Second // how long a caller waits for a refresh if the last good copy can stand in
-	maxRenewals   = 32              // fetches that no caller waits for, so they do not delay the others
+	maxRenewals   = 32              // fetches without a waiting caller: more would delay those with one
 
-	// lockWait is how long another process may take to put a result. A caller that waits for it looks less and less
-	// often: hundreds of origins may be waited for at once.
+	// lockWait is how long another process may take to put a result. Those who wait for it poll less and less often,
+	// because there may be hundreds of such origins at once.
 	lockWait            = 15 * time.Second
 	pollFirst, pollLast = 50 * time.Millisecond, 500 * time.Millisecond
 	lockEvery           = time.Second
@@ -29,17 +29,17 @@ const (
 type flight struct {
 	began  time.Time
 	behind bool   // no caller waited when it began
-	known  *state // what memory and the Store have; nil: nothing
-	unlock func() // gives the Store's lock back; nil: there is none
+	known  *state // what memory and the Store have, or nil
+	unlock func() // gives the Store's lock back; nil if it was not taken
 }
 
-// landed is what a flight brings.
+// landed is the outcome of a flight.
 type landed struct {
 	result *fetch.Result
 	until  time.Time
 }
 
-// fly joins the flight for k, or starts it; nil: src has no Load. s is what memory has; nil: nothing. c.mu is held.
+// fly joins or starts the flight for k. It returns nil if src has no Load. s is what memory has, or nil. c.mu is held.
 func (c *Cache) fly(k key, s *state, now time.Time, src *Source, behind bool) <-chan singleflight.Result {
 	if src.Load == nil {
 		return nil
@@ -54,11 +54,11 @@ func (c *Cache) fly(k key, s *state, now time.Time, src *Source, behind bool) <-
 			c.renewals++
 		}
 	}
-	return c.group.DoChan(k.flight(), func() (flown any, err error) {
+	return c.group.DoChan(k.flightKey(), func() (flown any, err error) {
 		defer c.running.end()
 		defer c.land(k, f)
 		defer func() {
-			// A stranger's bytes have got that far. What they did is a failure with a pause, like any other.
+			// A flight works on a stranger's bytes. If they cause a panic, that is a failure like any other.
 			if p := recover(); p != nil {
 				now := time.Now()
 				r := unreachable(src.Dialect, now, fmt.Sprintf("cache: the fetch panicked: %v", p))
@@ -69,11 +69,11 @@ func (c *Cache) fly(k key, s *state, now time.Time, src *Source, behind bool) <-
 	})
 }
 
-// land ends a flight, under the lock: who finds it there joins it. What it found is in memory already.
+// land ends a flight. Its result is in memory already.
 func (c *Cache) land(k key, f *flight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.group.Forget(k.flight())
+	c.group.Forget(k.flightKey())
 	delete(c.flights, k)
 	if f.behind {
 		c.renewals--
@@ -107,7 +107,7 @@ func (c *Cache) wait(ctx context.Context, k key, flying <-chan singleflight.Resu
 	}
 }
 
-// bridge returns what stands in for what cannot be had now; no result: nothing does. It serves all for a while.
+// bridge returns what holds, or a copy that stands in for it and then serves all callers for a while; or no result.
 func (c *Cache) bridge(k key, while time.Duration) (l landed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,12 +127,11 @@ func (c *Cache) bridge(k key, while time.Duration) (l landed) {
 	return l
 }
 
-// find determines what holds for k. It asks the Store, and then the site.
+// find finds out what holds for k. It asks the Store, and then the site.
 func (c *Cache) find(k key, f *flight, src *Source) (any, error) {
 	var st stored
 	if c.backing != nil {
-		// Another process may know what this one does not, or know it better. So the Store is asked before every fetch,
-		// and memory is only a copy of some of it.
+		// Another process may know more. So the Store is asked before every fetch.
 		if st = c.consult(k, f, f.known); st.enough {
 			return c.publish(k, st.state, st.at), nil
 		}
@@ -154,7 +153,7 @@ func (c *Cache) find(k key, f *flight, src *Source) (any, error) {
 	return l, nil
 }
 
-// unasked is what who waits gets after a Load that did not ask the site. Nothing is kept.
+// unasked returns what callers get after a Load that did not ask the site. Nothing is kept.
 func (c *Cache) unasked(k key, err error) (any, error) {
 	if c.ctx.Err() != nil {
 		return nil, ErrClosed
@@ -165,8 +164,8 @@ func (c *Cache) unasked(k key, err error) (any, error) {
 	return nil, err
 }
 
-// validator returns the answer that Load may validate, or nil. With a Store, that has its file: a 304 gives it back to
-// be stored again. Without, it may have the rules alone.
+// validator returns the answer that Load may validate, or nil. With a Store it must have its file, which is stored
+// again after a 304. Without one, the rules suffice.
 func (c *Cache) validator(s *state, st stored) *fetch.Result {
 	if st.file != nil {
 		return st.file
@@ -177,12 +176,12 @@ func (c *Cache) validator(s *state, st stored) *fetch.Result {
 	return nil
 }
 
-// arrived is the state after a result. Where a failure meets a Store that cannot say whether there are rules, or that
-// has a mark of some, it permits nothing.
+// arrived returns the state after a result. A failure permits nothing if the Store cannot say whether there are rules,
+// or has a mark of some.
 func (c *Cache) arrived(s *state, r *fetch.Result, st stored, now time.Time) *state {
 	t := &c.terms
 	if !failed(r) {
-		n := t.answeredWith(r, now) // of the header as it came
+		n := t.answeredWith(r, now) // by the whole header
 		n.answer = t.trim(r)
 		return n
 	}
@@ -201,16 +200,16 @@ func (c *Cache) arrived(s *state, r *fetch.Result, st stored, now time.Time) *st
 
 // stored is what the Store adds to what memory knows of an origin.
 type stored struct {
-	state   *state        // the newer of both levels'; nil: none
-	file    *fetch.Result // state.answer with its body, to be validated; nil: not there
+	state   *state        // the newer one of memory and Store, or nil
+	file    *fetch.Result // state.answer with its body, to be validated, or nil
 	at      time.Time     // when the Store was read
 	enough  bool          // state answers the question
-	unknown bool          // there may be a better state that could not be had
-	rules   time.Time     // until when there were rules that are not there (mark.Until), by the Store or by what it is owed
+	unknown bool          // there may be a better state that could not be read
+	rules   time.Time     // mark.Until of rules that only a mark tells of, in the Store or owed to it
 	holds   bool          // the Store may have a value
 }
 
-// doubt reports whether there may be rules that are not known.
+// doubt reports whether there may be rules that we do not know.
 func (st *stored) doubt() bool { return st.unknown || st.at.Before(st.rules) }
 
 // consult asks the Store, and takes its lock for a fetch. If another process is fetching, it has lockWait to put a
@@ -223,7 +222,7 @@ func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 			return st
 		}
 		if s = st.state; !st.at.Before(nextLock) {
-			unlock, err := c.backing.lock(c.ctx, k.stored())
+			unlock, err := c.backing.lock(c.ctx, k.storeKey())
 			if unlock != nil {
 				f.unlock = unlock
 				st, _ = c.compare(k, s) // its last holder may have put a result since
@@ -233,7 +232,7 @@ func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 			}
 			nextLock = st.at.Add(lockEvery)
 		}
-		pause := time.Duration(float64(wait) * (0.8 + 0.4*rand.Float64())) // those that came together do not stay together
+		pause := time.Duration(float64(wait) * (0.8 + 0.4*rand.Float64())) // keeps processes out of step
 		pause = min(pause, nextLock.Sub(st.at))
 		if st.at.Add(pause).After(end) {
 			return st
@@ -247,9 +246,9 @@ func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 	}
 }
 
-// compare reads the Store and takes what is newer there. After an error, that could not be read.
+// compare reads the Store and takes what is newer there. The error is that of reading.
 func (c *Cache) compare(k key, known *state) (st stored, err error) {
-	s, name := known, k.stored()
+	s, name := known, k.storeKey()
 	rec, body, err := c.backing.read(c.ctx, name)
 	st.at = time.Now()
 	st.unknown, st.holds = err != nil, err != nil || rec != nil
@@ -262,44 +261,45 @@ func (c *Cache) compare(k key, known *state) (st stored, err error) {
 	if rec != nil && rec.adds(s) {
 		theirs, whole := rec.state(&c.terms, body, k.dialect)
 		s = s.merged(theirs)
-		st.unknown = st.unknown || !whole // of use to others: a failure must not displace it
+		st.unknown = st.unknown || !whole // others can use the answer: a failure must not displace it
 	}
 	doubt, again := st.unknown, storeAgain
 	if !doubt {
 		doubt, again = st.doubt() && c.terms.outage != Strict, min(century, st.rules.Sub(st.at))
 	}
 	if st.state = s.reviewed(&c.terms, doubt, again, st.at); st.state != nil && st.state != known {
-		c.publish(k, st.state, st.at) // for callers whose flight may last: it may do to bridge that
+		c.publish(k, st.state, st.at) // it may bridge the flight for those who wait
 	}
 	if s = st.state; s != nil {
 		_, _, due := c.terms.at(s, st.at)
 		st.enough = due == notDue
 	}
-	// The body belongs to this answer only if both are of one moment.
-	if file := s.validatable(); file != nil && rec != nil && rec.Answer != nil && rec.Answer.File && rec.Answer.Received.Equal(s.at) {
+	// The body belongs to this answer only if both were received at one moment.
+	file := s.validatable()
+	if file != nil && rec != nil && rec.Answer != nil && rec.Answer.File && rec.Answer.Received.Equal(s.at) {
 		whole := *file
 		whole.Body = body
 		st.file = &whole
 	}
-	if errors.Is(err, errRecord) {
-		err = nil // the Store has answered
+	if errors.Is(err, errBadRecord) {
+		err = nil // the Store did answer
 	}
 	return st, err
 }
 
-// keep has a state put, and then the lock given back, behind the callers. With all 64 places busy they wait for one.
+// keep puts a state into the Store and gives the lock back, behind the callers, once one of 64 places is free.
 func (c *Cache) keep(k key, f *flight, n *state, r *fetch.Result, st stored, now time.Time) {
 	if r.OfTheMoment() || r.Err != nil && st.doubt() {
-		return // what is in the Store goes on to hold, also if it could not be read
+		return // what the Store has goes on to hold, even if it could not be read
 	}
-	name, m := k.stored(), n.mark()
-	owed := c.backing.owes(name) // what the Store has not
+	name, m := k.storeKey(), n.mark()
+	owed := c.backing.owes(name) // before this result
 	var o *debt
 	if r.Err == nil {
 		o = c.backing.owe(name, m)
 	}
 	data, file := []byte(nil), r.Body
-	if r.Err != nil && st.file != nil { // of the answer before, which the outage does not displace
+	if r.Err != nil && st.file != nil { // the outage does not displace the answer before it
 		file = st.file.Body
 	} else if r.Err != nil && n.answer != nil {
 		file = n.answer.Body
@@ -309,12 +309,12 @@ func (c *Cache) keep(k key, f *flight, n *state, r *fetch.Result, st stored, now
 	}
 	switch {
 	case data != nil:
-	case m == mark{}: // no rules: what was there before is to go
+	case m == mark{}: // no rules: what the Store has must go
 		m = mark{n.at, n.at}
 		if !st.holds {
 			return
 		}
-	case owed == mark{} && st.rules.After(m.Until.Add(-24*time.Hour)): // it has a mark that does for another day
+	case owed == mark{} && st.rules.After(m.Until.Add(-24*time.Hour)): // the mark there is less than a day older
 		c.backing.owe(name, mark{})
 		return
 	}

@@ -60,7 +60,7 @@ func readChain(r *fetch.Result, received time.Time) freshness {
 }
 
 // readFreshness reads the header of an answer received at a time. The request time is not known, so the response delay
-// of §4.2.3 counts as zero. Dates have whole seconds: with more, the answer would seem older than it is.
+// of §4.2.3 counts as zero. Dates have whole seconds, so a fraction of received would make the answer seem older.
 func readFreshness(h http.Header, received time.Time) freshness {
 	received = received.Truncate(time.Second)
 	f := readCacheControl(h)
@@ -73,8 +73,8 @@ func readFreshness(h http.Header, received time.Time) freshness {
 	if varyAny(h) {
 		f.source, f.lifetime, f.whileRevalidate = "Vary", 0, 0 // §4.1: never matches another request
 	}
-	age := max(0, declaredAge(h), received.Sub(dateOf(h, received))) // §4.2.3: what caches declared, or the Date implies
-	left := max(0, f.lifetime) - age                                 // which cannot overflow
+	age := max(0, declaredAge(h), received.Sub(dateOf(h, received))) // §4.2.3
+	left := max(0, f.lifetime) - age                                 // cannot overflow
 	if f.source != "" {
 		f.whileRevalidate = max(0, f.whileRevalidate+min(0, left)) // RFC 5861 §3: the time after it became stale
 	}
@@ -91,8 +91,8 @@ func dateOf(h http.Header, received time.Time) time.Time {
 }
 
 // parseDate reads an HTTP-date in its three formats (RFC 9110 §5.6.7) as a cache has to (RFC 9111 §4.2): in upper or
-// lower case, and in GMT only. Package time lets more pass, such as an hour of one digit. So the date is compared with
-// how it would be written, except for the name of the day, which says nothing.
+// lower case, and in GMT only. Package time also accepts others, such as an hour of one digit. So the date is formatted
+// again and compared, except for the name of the day, which says nothing.
 func parseDate(s string) (time.Time, bool) {
 	_, date, _ := strings.Cut(s, " ")
 	for _, layout := range [...]string{http.TimeFormat, "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC} {
@@ -107,7 +107,7 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// isRefusal reports whether firewalls answer with the status of r. That comes and goes, so it holds for an hour at most.
+// isRefusal reports whether r has a status of firewalls, whose verdicts come and go: it holds for an hour at most.
 func isRefusal(r *fetch.Result) bool {
 	return r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden
 }

@@ -15,8 +15,8 @@ const defaultOrigins, defaultMaxBytes = 50_000, 64 << 20
 // entry is what memory has of an origin. Cache.mu guards it.
 type entry struct {
 	state  *state
-	landed               // what Get returns up to look
-	look   time.Duration // since Cache.start, by the monotonic clock: when to look at the state again
+	landed               // what Get returns until look
+	look   time.Duration // when to look at the state again, by the monotonic clock since Cache.start
 	cost   int64         // in bytes
 }
 
@@ -32,10 +32,10 @@ func (m *memory) init(origins int, limit int64) {
 	m.recent, _ = simplelru.NewLRU(origins, func(_ key, e *entry) { m.bytes -= e.cost }) // errs only for a size below 1
 }
 
-// put makes s the state of k, whose entry it returns; nil: there is no room for it. A new entry holds nothing yet.
+// put makes s the state of k and returns its entry, or nil if s does not fit. A new entry holds no result yet.
 func (m *memory) put(k key, s *state) *entry {
 	cost := cost(k, s)
-	if cost > m.limit { // all others would have to go, and then it too
+	if cost > m.limit { // it would evict all others, and then itself
 		m.recent.Remove(k)
 		return nil
 	}
@@ -54,7 +54,7 @@ func (m *memory) put(k key, s *state) *entry {
 
 const word = 8
 
-// What an entry takes besides its texts: itself, its state, and its node in the map and the list with their slack.
+// The fixed sizes of an entry (itself, its state, its node in map and list, with their slack) and of a Result.
 var (
 	entryCost  = int64(reflect.TypeFor[entry]().Size()+reflect.TypeFor[state]().Size()) + 28*word
 	resultSize = int64(reflect.TypeFor[fetch.Result]().Size())
@@ -104,5 +104,5 @@ func textsCost(all []string) (n int64) {
 	return n
 }
 
-// textCost is a length with what is lost to the size classes.
+// textCost rounds a length up to the size classes of the allocator.
 func textCost(length int) int64 { return (int64(length) + 15) &^ 15 }

@@ -17,17 +17,17 @@ const (
 
 // mark says that an origin had rules, when they came and until when they were to be kept. It stands for rules that a
 // Store may not have (no-store), that are too long for it, or that it did not take: a status of the moment does not
-// permit what they forbid. The zero mark is none; one that has ended says that what was there before is no more.
+// permit what they forbid. The zero mark is none. One that has ended says that there are no rules any more.
 type mark struct {
 	Received time.Time `json:"received"`
 	Until    time.Time `json:"rules_until"`
 }
 
-// debts are the marks that a Store is owed: what it has may be older than the rules that it did not take.
+// debts are the marks that a Store is owed, for rules that it did not take.
 type debts struct {
 	mu   sync.Mutex // guards what follows
 	owed map[string]*debt
-	busy bool // they are being paid behind the callers
+	busy bool // a goroutine pays them
 }
 
 type debt struct {
@@ -35,7 +35,7 @@ type debt struct {
 	paying bool // a write of it, or of the rules themselves, is under way
 }
 
-// owe notes what stands for the rules of a key until they are written; the zero mark: it has none any more.
+// owe notes a mark of the rules of a key, until they are written. The zero mark removes it.
 func (d *debts) owe(key string, m mark) *debt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,7 +70,7 @@ func (d *debts) next() (key string, o *debt) {
 	return "", nil
 }
 
-// paid ends a debt, or gives it back. After a success it reports whether there are others to be paid now.
+// paid ends a debt, or takes it back after an error. Otherwise it reports whether to pay the others now.
 func (d *debts) paid(key string, o *debt, err error) (others bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,7 +115,7 @@ func (b *backing) pay(ctx context.Context) error {
 	return nil
 }
 
-// payOne writes a mark, unless the Store has something newer. It asks a Store that was left alone, too.
+// payOne writes a mark, unless the Store has something newer. It also asks a Store that is left alone.
 func (b *backing) payOne(ctx context.Context, key string, m mark) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()

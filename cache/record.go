@@ -28,8 +28,8 @@ const (
 // checksum is CRC-32C. Its table is made at the first call, not at the start of a program without a Store.
 func checksum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
-// errRecord says no more, because the bytes may come from anywhere.
-var errRecord = errors.New("cache: stored value is damaged, or not of this origin and version")
+// errBadRecord quotes nothing, because the bytes may come from anywhere.
+var errBadRecord = errors.New("cache: stored value is damaged, or not of this origin and version")
 
 // record is a state in JSON. It holds times and what was received. Lifetimes and what an answer means are left out:
 // they follow from the settings and the dialect of the reader.
@@ -44,7 +44,7 @@ type answerRecord struct {
 	Status    int         `json:"status"`
 	Header    http.Header `json:"header,omitempty"`
 	Received  time.Time   `json:"received"`
-	File      bool        `json:"file"` // the rest is a file, even if it is empty
+	File      bool        `json:"file"` // what follows is a file, even if it is empty
 	Truncated bool        `json:"truncated,omitempty"`
 	Redirects []string    `json:"redirects,omitempty"`
 	Wall      bool        `json:"wall,omitempty"`
@@ -63,8 +63,8 @@ type failureRecord struct {
 	Count    int           `json:"count"`
 }
 
-// errLong is for what a Store does not get.
-var errLong = errors.New("cache: state is too long to store, or without its file")
+// errNotStorable is the error for what a Store does not get.
+var errNotStorable = errors.New("cache: state is too long to store, or without its file")
 
 // encodeState returns the bytes to store. The file is the answer's, if it has rules.
 func encodeState(key string, s *state, file []byte) ([]byte, error) {
@@ -77,7 +77,7 @@ func encodeState(key string, s *state, file []byte) ([]byte, error) {
 		if !rec.Answer.File {
 			file = nil
 		} else if file == nil {
-			return nil, errLong
+			return nil, errNotStorable
 		}
 	}
 	if r := s.failure; r != nil {
@@ -101,7 +101,7 @@ func (rec *record) encode(body []byte) ([]byte, error) {
 	binary.BigEndian.PutUint32(data[len(recordMagic)+4:], uint32(len(meta)))
 	data = append(append(data, meta...), body...)
 	if len(data) > MaxValue || len(body) > fetch.MaxBytes+1 {
-		return nil, errLong
+		return nil, errNotStorable
 	}
 	binary.BigEndian.PutUint32(data[len(recordMagic):], checksum(data[len(recordMagic)+4:]))
 	return data, nil
@@ -110,27 +110,27 @@ func (rec *record) encode(body []byte) ([]byte, error) {
 // decodeRecord takes stored bytes apart, trusting none of them.
 func decodeRecord(key string, data []byte) (*record, []byte, error) {
 	if len(data) < recordPrefix || len(data) > MaxValue || string(data[:len(recordMagic)]) != recordMagic {
-		return nil, nil, errRecord
+		return nil, nil, errBadRecord
 	}
 	sum := binary.BigEndian.Uint32(data[len(recordMagic):])
 	size := binary.BigEndian.Uint32(data[len(recordMagic)+4:])
 	rest := data[recordPrefix:]
 	if sum != checksum(data[len(recordMagic)+4:]) || uint64(size) > uint64(len(rest)) {
-		return nil, nil, errRecord
+		return nil, nil, errBadRecord
 	}
 	var rec record
 	body := rest[size:]
 	if json.Unmarshal(rest[:size], &rec) != nil || rec.Key != key || len(body) > fetch.MaxBytes+1 {
-		return nil, nil, errRecord
+		return nil, nil, errBadRecord
 	}
 	// Times are not judged here: whether they lie in the future depends on when the record is read.
 	if f := rec.Failure; f == nil && rec.Answer == nil && rec.Mark == nil || f != nil && (f.Retry < 0 || f.Count < 1) {
-		return nil, nil, errRecord
+		return nil, nil, errBadRecord
 	}
 	return &rec, body, nil
 }
 
-// received is when the answer came that the record has, or a mark of; zero: there is none.
+// received returns when the answer of the record came, or that of its mark; zero if it has neither.
 func (rec *record) received() time.Time {
 	switch {
 	case rec == nil:
@@ -157,40 +157,39 @@ func (rec *record) usable(now time.Time) bool {
 	latest := now.Add(clockSlack)
 	a, f := rec.Answer, rec.Failure
 	if a != nil && f != nil && f.Received.After(latest) {
-		// Stamped by another clock than the answer: a process whose clock is fast met an outage. That takes nothing
-		// away from the copy.
+		// A process with a fast clock met an outage. That takes nothing away from the copy.
 		rec.Failure, f = nil, nil
 	}
-	// Else its periods cannot be measured, unless it is this clock that is wrong.
+	// The age of a record from the future cannot be measured.
 	return !(a != nil && a.Received.After(latest) || f != nil && f.Received.After(latest))
 }
 
-// state reads the record in a dialect, under the settings of this cache. Lifetimes are worked out from the header,
-// within the bounds of the cache. So neither they nor the policy can be forged to say more than a server could. s is
-// nil if nothing can be read. whole reports whether the answer could be read, if there is one.
+// state reads the record in a dialect, under the settings of this cache. Lifetimes follow from the header, within the
+// bounds of the cache, so a forged record can say no more than a server could. s is nil if nothing can be read. whole
+// reports whether the answer, if there is one, could be read.
 func (rec *record) state(t *terms, body []byte, d policy.Dialect) (s *state, whole bool) {
 	s, whole = &state{}, true
 	if a := rec.Answer; a != nil {
 		if !a.File {
-			body = nil // the dialect has no file, and is unreachable if it needs one
+			body = nil // a dialect that needs the file is unreachable
 		}
 		r := read(fetch.Result{
 			StatusCode: a.Status, Header: a.Header, Body: body, Time: a.Received, Truncated: a.Truncated,
 			Redirects: a.Redirects, RedirectHeaders: a.RedirectHeaders, Wall: a.Wall,
 		}, d)
-		if whole = !failed(r); whole { // to this dialect
+		if whole = !failed(r); whole { // in this dialect
 			s = t.answeredWith(r, a.Received)
 			s.answer = t.trim(r)
 		}
 	}
 	if f := rec.Failure; f != nil {
-		why := &fetch.Failure{Text: short(f.Error, 1<<10), Cause: short(f.Cause, 32)}
-		// This dialect may take the failure for none, or for one of the moment. It would not have stored either.
+		why := &fetch.Failure{Text: truncate(f.Error, 1<<10), Cause: truncate(f.Cause, 32)}
+		// In this dialect it may be no failure, or one of the moment. Such a status would not have been stored.
 		r := read(fetch.Result{StatusCode: f.Status, Time: f.Received, Err: why}, d)
 		if r.Err != nil {
 			s.failure = t.trim(r)
 			s.failure.RetryAfter = min(max(0, f.Asked), maxRetryAfter)
-			// A wait that was not to be shorter than a Retry-After is at most a day.
+			// Retry may come from a Retry-After, which is at most a day.
 			s.failed, s.retry, s.since, s.failures = f.Received, min(f.Retry, maxRetryAfter), f.Since, f.Count
 			s.assume(t)
 		}
@@ -201,21 +200,21 @@ func (rec *record) state(t *terms, body []byte, d policy.Dialect) (s *state, who
 	return s, whole
 }
 
-// short is s, or its beginning.
-func short(s string, most int) string {
+// truncate returns s, or its beginning.
+func truncate(s string, most int) string {
 	return strings.ToValidUTF8(strings.Clone(s[:min(len(s), most)]), "")
 }
 
 // read finds out what a stored answer means in a dialect.
 func read(r fetch.Result, d policy.Dialect) *fetch.Result {
-	said := r.Err
-	if r.StatusCode/100 == 4 && causeOf(r.Err) == "" { // any error was about the status
+	storedErr := r.Err
+	if r.StatusCode/100 == 4 && causeOf(r.Err) == "" { // the error was about the status
 		r.Err = nil
 	}
 	n := r.In(d)
-	n.Wall = n.Wall || r.Wall // by a field that is not kept
-	if n.Err != nil && said != nil {
-		n.Err = said
+	n.Wall = n.Wall || r.Wall // its sign may be a field that is not kept
+	if n.Err != nil && storedErr != nil {
+		n.Err = storedErr
 	}
 	return n
 }

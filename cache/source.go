@@ -7,11 +7,11 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// Source is where results come from, and who reads them. It must not be changed once it was given to Get.
+// Source is where results come from, and who reads them. It must not be changed once it has been given to Get.
 type Source struct {
 	// Reader names who reads, and what else makes the answers to it differ, as (*fetch.Fetcher).Reader does:
-	// "examplebot signed". Sources of different Readers share neither results, in memory or in a Store, nor fetches. It
-	// should have no control characters. If empty, it is a reader without a name.
+	// "examplebot signed". Sources with different Readers share neither results, in memory or in a Store, nor fetches.
+	// It should have no control characters. If empty, the reader has no name.
 	Reader string
 
 	// Dialect is how answers are read, those in a Store included. Each dialect has its own results in memory. If zero,
@@ -22,7 +22,7 @@ type Source struct {
 	// to validate, or nil. It runs with a context of its own, which ends after two minutes, and with Close. An error
 	// means that the site was not asked: those who wait get it, and nothing is kept.
 	//
-	// If nil, Get looks in memory alone. If nothing there holds, it returns ErrMiss, with the newest result that did or nil.
+	// If nil, Get looks only in memory. If nothing there holds, it returns ErrMiss and the newest result that did, if any.
 	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
 }
 
@@ -34,7 +34,7 @@ type key struct {
 }
 
 // flight is the key of a flight.
-func (k key) flight() string { return k.dialect.String() + " " + k.stored() }
+func (k key) flightKey() string { return k.dialect.String() + " " + k.storeKey() }
 
 // stored is the key in a Store: the version of the value, the origin, and the reader. A space is part of no host.
-func (k key) stored() string { return recordMagic + " " + k.Origin.String() + " " + k.reader }
+func (k key) storeKey() string { return recordMagic + " " + k.Origin.String() + " " + k.reader }

@@ -23,7 +23,7 @@ type answered struct {
 	answer   *fetch.Result
 	at       time.Time     // when it arrived
 	lifetime time.Duration // how long it is fresh
-	ahead    time.Duration // from this age on, its first use refreshes it in the background
+	ahead    time.Duration // from this age on, it is refreshed in the background when used
 	revising time.Duration // up to this age it serves while it is refreshed (RFC 5861 §3)
 	kept     time.Duration // up to this age it serves while the origin is unreachable (RFC 9309 §2.4)
 	volatile bool          // no-store: neither validated nor written to a Store
@@ -33,23 +33,23 @@ type answered struct {
 type outage struct {
 	failure  *fetch.Result // the latest: unreachable, or of the moment
 	failed   time.Time     // when it arrived
-	retry    time.Duration // how long to wait for the next attempt
-	failures int           // results in a row that failed in the same way
+	retry    time.Duration // how long to wait before the next attempt
+	failures int           // in a row, of the same kind
 	since    time.Time     // when the first of them arrived
 	assumed  *fetch.Result // what holds if the outage counts as unavailable (§2.3.1.4)
 
-	// Where it is not known whether there are rules, or known that there were, nothing is permitted, see withheld.
-	moment *fetch.Result // what really happened; failure is what is said instead. nil: nothing is withheld
+	// If there may be rules that are not known, nothing is permitted: see withheld.
+	moment *fetch.Result // the failure itself, in whose place failure is returned; nil if nothing is withheld
 	asks   time.Duration // how long the site is left alone, from failed on
 }
 
-// terms are the fields of a Cache, zero values resolved, and what is no field: defaultTTL, maxStale, maxRetry and draw.
+// terms are the fields of a Cache, zero values resolved, and for tests defaultTTL, maxStale, maxRetry and draw.
 type terms struct {
 	minTTL, maxTTL, defaultTTL, maxStale time.Duration
 	minRetry, maxRetry                   time.Duration
 	outage                               Outage
 	noRefresh, keepBody                  bool
-	draw                                 func(lo, hi float64) float64 // a number between, by chance
+	draw                                 func(lo, hi float64) float64 // a random number between lo and hi
 }
 
 const (
@@ -60,14 +60,14 @@ const (
 	ladderEnd  = 30 * 24 * time.Hour // then the last good copy up to here
 )
 
-// age is how old the answer is by the faster clock.
+// age returns how old the answer is, by the faster clock.
 func (s *state) age(now time.Time) time.Duration {
 	_, most := elapsed(now, s.at)
 	return most
 }
 
-// answeredWith is the state after an answer other than unreachable. The past does not matter: rules replace rules, and
-// a 404 drops them (RFC 9309 §2.3.1.3).
+// answeredWith returns the state after an answer other than unreachable. The past does not matter: rules replace rules,
+// and a 404 drops them (RFC 9309 §2.3.1.3).
 func (t *terms) answeredWith(r *fetch.Result, at time.Time) *state {
 	f := readChain(r, at)
 	s := &state{answered: answered{answer: r, at: at, volatile: f.noStore}}
@@ -89,7 +89,7 @@ func (t *terms) answeredWith(r *fetch.Result, at time.Time) *state {
 	return s
 }
 
-// stated is the lifetime that a result states, or the default, but for the floor.
+// stated returns the lifetime that a result states, or the default, before minTTL is applied.
 func (t *terms) stated(r *fetch.Result, f freshness) time.Duration {
 	ttl := t.defaultTTL
 	if f.source != "" {
@@ -98,7 +98,7 @@ func (t *terms) stated(r *fetch.Result, f freshness) time.Duration {
 	return min(ttl, f.redirect, t.longest(r))
 }
 
-// longest is how long a result may hold, whatever it states.
+// longest returns how long a result may hold, whatever it states.
 func (t *terms) longest(r *fetch.Result) time.Duration {
 	if isRefusal(r) {
 		return min(t.maxTTL, defaultRefusedTTL)
@@ -109,15 +109,15 @@ func (t *terms) longest(r *fetch.Result) time.Duration {
 // failed reports whether r says nothing about the file. Such a result displaces no answer, in memory or in a Store.
 func failed(r *fetch.Result) bool { return r.Err != nil || r.OfTheMoment() }
 
-// failedWith is the state after a failed result: the answer before it stays.
+// failedWith returns the state after a failed result. The answer before it stays.
 func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time) *state {
 	n := new(*cmp.Or(s, &state{}))
 	if last := cmp.Or(n.moment, n.failure); last == nil || (last.Err == nil) != (r.Err == nil) {
-		n.since, n.failures = at, 0 // what came before was no failure, or one of the other kind
+		n.since, n.failures = at, 0 // there was no failure before, or one of the other kind
 	}
 	n.failure, n.failed, n.assumed, n.moment = r, at, nil, nil
 	switch {
-	case r.Err != nil: // a Retry-After (RFC 9110 §10.2.3) lengthens it, and not beyond a day: no server locks itself out for years
+	case r.Err != nil: // a Retry-After (RFC 9110 §10.2.3) counts up to a day: no server locks itself out for years
 		n.retry = max(doubled(t.minRetry, t.maxRetry, n.failures, t.draw(0.8, 1.2)), min(r.RetryAfter, maxRetryAfter))
 		n.assume(t)
 	case r.RetryAfter > 0:
@@ -134,7 +134,7 @@ func (s *state) hasRules(now time.Time) bool {
 	return s != nil && s.answer != nil && isRules(s.answer) && s.age(now) < s.kept
 }
 
-// mark stands for the rules of the state; the zero mark: it has none.
+// mark returns a mark of the rules of the state, or the zero mark if it has none.
 func (s *state) mark() mark {
 	if s.answer == nil || !isRules(s.answer) {
 		return mark{}
@@ -142,13 +142,13 @@ func (s *state) mark() mark {
 	return mark{s.at.Round(0), s.at.Round(0).Add(s.kept)}
 }
 
-// replaces reports whether the site has had no rules since it had those of a mark.
+// replaces reports whether the site has answered without rules since it had those of a mark.
 func (s *state) replaces(m *mark) bool {
 	return s != nil && s.answer != nil && !isRules(s.answer) && !m.Received.After(s.at.Round(0))
 }
 
-// withheld is a state that ends in a failure, where it is not known whether there is a copy. Nothing is permitted, and
-// the next caller asks the Store again, long before the site.
+// withheld returns a state with a failure in which nothing is permitted, because there may be a copy. After again, the
+// next caller asks the Store, long before the site.
 func (s *state) withheld(again time.Duration) *state {
 	n := *s
 	n.moment, n.asks, n.retry, n.assumed = s.failure, s.retry, min(s.retry, again), nil
@@ -160,7 +160,7 @@ func (s *state) withheld(again time.Duration) *state {
 	return &n
 }
 
-// reviewed is s after the Store was asked again. As long as there is doubt, what was withheld stays so.
+// reviewed returns s after the Store was asked again. As long as there is doubt, what was withheld stays withheld.
 func (s *state) reviewed(t *terms, doubt bool, again time.Duration, now time.Time) *state {
 	if s == nil || s.moment == nil {
 		return s
@@ -175,8 +175,8 @@ func (s *state) reviewed(t *terms, doubt bool, again time.Duration, now time.Tim
 	return &n
 }
 
-// merged returns the newer answer of two states of one origin, and the newer outage if it goes on after that. Neither
-// takes away the other's copy. Wall clocks are compared, because one of the states comes from a Store.
+// merged returns the newer answer of two states of one origin, and the newer outage unless the answer came after it.
+// Wall clocks are compared, because one of the states comes from a Store.
 func (s *state) merged(other *state) *state {
 	if s == nil || other == nil {
 		return cmp.Or(s, other)
@@ -197,14 +197,14 @@ func (s *state) merged(other *state) *state {
 // after compares wall clocks.
 func after(a, b time.Time) bool { return a.Round(0).After(b.Round(0)) }
 
-// assume prepares the result of an outage that lasts long enough to count as unavailable.
+// assume prepares the result for when the outage has lasted long enough to count as unavailable.
 func (s *state) assume(t *terms) {
 	if f := s.failure; t.outage == GoogleLadder && f.Err != nil {
 		s.assumed = &fetch.Result{Policy: policy.Unavailable(), Dialect: f.Dialect, StatusCode: f.StatusCode, Time: f.Time}
 	}
 }
 
-// doubled is a wait that has doubled so many times, up to most, and is spread then.
+// doubled returns wait doubled so many times, up to most, and multiplied by spread.
 func doubled(wait, most time.Duration, times int, spread float64) time.Duration {
 	for ; times > 0 && wait > 0 && wait < most; times-- {
 		wait *= 2
@@ -248,7 +248,7 @@ func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duratio
 	return nil, 0, awaited
 }
 
-// until is when what holds at a time may end: with the lifetime of an answer, or the next attempt after a failure.
+// until returns when what holds may end: with the lifetime of the answer, or at the next attempt after a failure.
 func (t *terms) until(s *state, now time.Time) time.Time {
 	left := time.Duration(0)
 	if s.failure != nil {
@@ -263,7 +263,7 @@ func (t *terms) until(s *state, now time.Time) time.Time {
 	return now.Add(max(0, left))
 }
 
-// newest is what was found out last, fresh or not.
+// newest returns what was found out last, fresh or not.
 func (t *terms) newest(s *state, now time.Time) *fetch.Result {
 	if s.failure == nil || s.answer != nil && s.age(now) < s.lifetime {
 		return s.answer
@@ -284,7 +284,7 @@ func (t *terms) during(s *state, now time.Time) *fetch.Result {
 	return s.failure
 }
 
-// onLadder is during with GoogleLadder. It counts from when the outage began, however old the copy was then.
+// onLadder is during for GoogleLadder. It counts from when the outage began, however old the copy was then.
 func (s *state) onLadder(now time.Time) *fetch.Result {
 	lasted, _ := elapsed(now, s.since)
 	copied := s.answer != nil && isRules(s.answer) && lasted < ladderEnd
@@ -293,13 +293,13 @@ func (s *state) onLadder(now time.Time) *fetch.Result {
 		return s.answer
 	case ofTheMoment, lasted < ladderStop:
 		return s.failure
-	case s.assumed == nil, lasted >= ladderEnd && s.failure.StatusCode == 0: // not one HTTP answer: the whole site is down
+	case s.assumed == nil, lasted >= ladderEnd && s.failure.StatusCode == 0: // without any HTTP answer, the site is down
 		return s.failure
 	}
 	return s.assumed
 }
 
-// bridge returns the copy that stands in for a refresh that takes too long: it would serve if that failed. nil: none.
+// bridge returns the copy that stands in for a refresh that takes too long: it would serve if that failed. Or nil.
 func (t *terms) bridge(s *state, now time.Time) *fetch.Result {
 	if s == nil || s.answer == nil || t.outage != LastGood || s.age(now) >= s.kept {
 		return nil
@@ -320,7 +320,7 @@ func (s *state) validatable() *fetch.Result {
 	return s.answer
 }
 
-// retention is how long a stored state can be of use: in an outage, as long as its length matters.
+// retention returns how long a stored state can be of use: that of an outage, as long as its length matters.
 func (s *state) retention(now time.Time) time.Duration {
 	keep := time.Duration(0)
 	if s.answer != nil {

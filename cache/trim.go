@@ -11,23 +11,23 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// freshFields are the header fields that freshness is made of. Cache-Control is before those that may replace it.
+// freshFields are the header fields that freshness depends on. Cache-Control is first: trimHeader may replace it later.
 var freshFields = []string{"Cache-Control", "Expires", "Date", "Age", "Vary"}
 
-// keptFields are all that later decisions need: with validators (RFC 9110 §8.8).
+// keptFields are all that later decisions need: freshness and validators (RFC 9110 §8.8).
 var keptFields = slices.Concat(freshFields, []string{"Etag", "Last-Modified"})
 
-// bodyFields are kept with a Body: a file is judged by them, too.
+// bodyFields are kept with a Body, for programs that judge a file by them.
 var bodyFields = slices.Concat(keptFields, []string{"Content-Type", "Retry-After"})
 
 const (
 	maxKept     = 8 << 10 // bytes of one field, and of all redirects; what is longer is dropped, see trimHeader
-	maxLines    = 32      // lines of one field, and redirects; more of them are dropped, too
+	maxLines    = 32      // lines of one field, and redirects; if there are more, all are dropped
 	maxRedirect = 1 << 10 // bytes of what is kept of one redirect's header
 )
 
-// trim copies what is kept of a result in memory. The origin decides how long its fields and redirects are: none is kept
-// as it came. Strings are copied: net/http makes all of a header from one buffer. So is a Body: it may be part of more.
+// trim copies what memory keeps of a result. Fields and redirects are bounded, because the origin decides on their
+// length. Strings and Body are copied: net/http makes a whole header from one buffer.
 func (t *terms) trim(r *fetch.Result) *fetch.Result {
 	s := *r
 	if t.keepBody {
@@ -36,7 +36,7 @@ func (t *terms) trim(r *fetch.Result) *fetch.Result {
 		s.Body, s.Header = nil, trimHeader(r.Header, keptFields)
 	}
 	if s.Redirects = trimStrings(r.Redirects); s.Redirects == nil && len(r.Redirects) > 0 {
-		// Validators are for the URL that the file came from, which is gone.
+		// Validators are for the URL that the file came from, which is not kept.
 		s.Header.Del("ETag")
 		s.Header.Del("Last-Modified")
 	}
@@ -44,7 +44,7 @@ func (t *terms) trim(r *fetch.Result) *fetch.Result {
 	return &s
 }
 
-// causeOf is the kind of a failure in the words of RFC 9209 §2.3; "": none fits.
+// causeOf returns fetch.Failure.Cause.
 func causeOf(err error) string {
 	if f, ok := errors.AsType[*fetch.Failure](err); ok {
 		return f.Cause
@@ -58,7 +58,7 @@ func trimHeader(h http.Header, names []string) http.Header {
 	for _, name := range names {
 		lines := trimStrings(h[name])
 		if len(lines) < len(h[name]) && slices.Contains(freshFields, name) {
-			name, lines = "Cache-Control", strictest(h) // read again, it must not make the answer hold for longer
+			name, lines = "Cache-Control", strictest(h) // what is kept must not make the answer hold for longer
 		}
 		if len(lines) == 0 {
 			continue
@@ -71,8 +71,8 @@ func trimHeader(h http.Header, names []string) http.Header {
 	return kept
 }
 
-// trimRedirects keeps what redirects say about their reuse, if they say anything. A header that is longer than it need
-// be counts as stale, like a Cache-Control that is too long.
+// trimRedirects keeps what redirects say about their reuse, if they say anything. A header that is too long counts as
+// stale, like a Cache-Control that is too long.
 func trimRedirects(headers []http.Header) (kept []http.Header) {
 	if len(headers) > maxLines {
 		return []http.Header{{"Cache-Control": {"no-store"}}} // as one of them may say
