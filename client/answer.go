@@ -16,15 +16,15 @@ import (
 type Answer struct {
 	policy.Decision
 
-	// Token is the product token that the decision was made for. Decision.GroupToken is the name of the group that was
-	// found for it.
+	// Token is the product token that the decision was made for. Decision.GroupToken is the name of the group that
+	// matched it.
 	Token string
 
 	// Overridden reports whether Transport.Override gave the rules, in place of robots.txt.
 	Overridden bool
 
-	// With policy.ReasonUse: the first of Transport.Uses that is disallowed, and the statement that does it, as a text
-	// with its line: robots.txt line 3, Content-Usage: "train-ai=n". Else empty.
+	// With policy.ReasonUse, Use is the first of Transport.Uses that is disallowed, and By is the statement that does it,
+	// with its line: robots.txt line 3, Content-Usage: "train-ai=n". Else both are empty.
 	Use string
 	By  string
 
@@ -34,16 +34,16 @@ type Answer struct {
 	// Received is when the robots.txt that decides was received. It is zero if none was asked for.
 	Received time.Time
 
-	// Until is until when the answer holds without another fetch: ask again then. An unreachable site is not asked
+	// Until is when the answer ceases to hold without another fetch: ask again then. An unreachable site is not asked
 	// before. It is zero if unknown.
 	Until time.Time
 }
 
-// String returns the answer in one line: for which token, and why. What comes from the network is cut and made printable,
-// so it is safe in a log.
+// String returns the answer in one line: for which token, and why. It is safe in a log: what comes from the network is
+// cut and made printable.
 func (a Answer) String() string {
 	if a.Use != "" {
-		return fmt.Sprintf("%s, disallows the use %q for %q", said(a.By), cut(a.Use), cut(a.Token))
+		return fmt.Sprintf("%s, disallows the use %q for %q", printable(a.By), cut(a.Use), cut(a.Token))
 	}
 	d := a.Decision
 	d.Rule.Pattern, d.GroupToken = cut(d.Rule.Pattern), cut(d.GroupToken) // the file decides how long they are
@@ -56,7 +56,7 @@ func (a Answer) String() string {
 	}
 	text = fmt.Sprintf("%q: %s", cut(a.Token), text)
 	if a.Unreachable != nil {
-		text += ": " + said(a.Unreachable.Error())
+		text += ": " + printable(a.Unreachable.Error())
 	}
 	return text
 }
@@ -69,10 +69,10 @@ func (a Answer) LogValue() slog.Value { return slog.StringValue(a.String()) }
 //
 //	if refusal, ok := errors.AsType[*client.DisallowedError](err); ok { … }
 //
-// Reason tells a "no" (policy.ReasonRule: drop the URL) from a "could not find out" (policy.ReasonUnreachable: ask again
-// after Until).
+// Reason tells a "no" (policy.ReasonRule: drop the URL) from a "could not find out" (policy.ReasonUnreachable: ask
+// again after Until).
 //
-// It is ErrNotSent. There is no Unwrap: if robots.txt timed out, Unreachable would look like the caller's own deadline.
+// It is ErrNotSent. It has no Unwrap, because a time-out of robots.txt would look like the caller's own deadline.
 type DisallowedError struct {
 	URL *url.URL // what was asked for; shared with the request, must not be modified
 	Answer
@@ -91,7 +91,7 @@ func (e *DisallowedError) Is(target error) bool {
 	return ok && failure.Cause == "destination_ip_prohibited"
 }
 
-// LogValue returns the text of Error: else slog would ask the Answer, which does not say what it is.
+// LogValue returns the text of Error: slog would otherwise log the embedded Answer.
 func (e *DisallowedError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 
 // UseError says that a request was not sent because robots.txt disallows a use that Transport.Uses declares: Reason is

@@ -11,9 +11,9 @@
 // robots.txt is unreachable (a 5xx answer, no connection, a bad certificate, half a body), nothing is, and
 // Decision.Reason says so.
 //
-// A request is decided on once, right before it is handed on: with a [Pacer] when its turn has come. What Base then does
-// with it (connect, wait for a connection, send it again where a server refused or hung up on it unread) is one sending
-// of one request.
+// A request is decided on once, right before it is handed to Base: with a [Pacer], when its turn has come. Whatever
+// Base does with it then (connect, wait for a connection, send it again after a server refused it or hung up on it
+// unread) counts as one request.
 //
 // # Where the gate stands
 //
@@ -27,7 +27,7 @@
 // below. A cache of pages belongs below too, or it could answer one crawler with a page that only another may fetch.
 //
 // If Base is not an *http.Transport, set Fetcher.Transport to the one at its bottom: robots.txt then bypasses what is
-// between, and is read with all the limits of package fetch.
+// in between, and is read with all the limits of package fetch.
 //
 // The gate binds requests made by a program. For a request that a person asked for (a click, a form), use
 // [WithoutRobots] or another http.Client.
@@ -63,10 +63,10 @@
 // ([WithToken], [WithUses]). Transports may share one cache.Cache and one [Pacer].
 //
 // Robots.txt is fetched through the proxy of Base. A nil Base takes it from the environment, as http.DefaultTransport
-// does. A proxy's 407 is an error, and nothing is kept: once the credential is right, the rules are read.
+// does. A proxy's 407 is an error, and nothing is kept: once the credentials are right, the rules are read.
 //
-// If URLs come from strangers, set Base to fetch.PublicOnly of an *http.Transport: no request then reaches an address that
-// is not public, whether it is for a page, for robots.txt, or made [WithoutRobots].
+// If URLs come from strangers, set Base to fetch.PublicOnly of an *http.Transport: no request then reaches an address
+// that is not public, whether it is for a page, for robots.txt, or made [WithoutRobots].
 package client
 
 import (
@@ -98,17 +98,17 @@ type Transport struct {
 	// gate: &oauth2.Transport{Base: gate}. A Base that adds them sends them to every origin, with the request for its
 	// robots.txt.
 	//
-	// Robots.txt is read by a copy of an *http.Transport, over HTTP/1.1 and from the network, whatever that was given with
-	// RegisterProtocol for http or https. For ftp URLs an *http.Transport needs a RoundTripper, such as that of package
-	// fetch/ftp, set with RegisterProtocol.
+	// If Base is an *http.Transport, a copy of it reads robots.txt, over HTTP/1.1 and from the network, whatever was
+	// registered with Base for http or https. For ftp URLs an *http.Transport needs a RoundTripper, such as that of
+	// package fetch/ftp, set with RegisterProtocol.
 	Base http.RoundTripper
 
 	// UserAgent is sent with requests that have no User-Agent field, and with those for robots.txt. It should hold the
 	// product token and a way to reach you (RFC 9309 §2.2.1): "ExampleBot/1.0 (+https://example.com/bot)". If empty, none
 	// is added.
 	//
-	// A site may have another robots.txt for each User-Agent. A request with a User-Agent of its own is still decided by
-	// the file for this one: give each such crawler a Transport of its own.
+	// A site may have a different robots.txt for each User-Agent. A request with a User-Agent of its own is still decided
+	// by the file for this one: give each such crawler its own Transport.
 	UserAgent string
 
 	// Token is the product token that chooses the group of robots.txt, without a version. A token that no group can match,
@@ -119,20 +119,20 @@ type Transport struct {
 	// Dialect is how robots.txt is read. If zero, policy.RFC9309.
 	Dialect policy.Dialect
 
-	// Uses are what the fetched pages are for, as the labels of usage.Table: "train-ai", "ai-use", "search" (of a constant
-	// of package usage, string(usage.TrainAI)). If robots.txt disallows one of them for a target that its rules allow,
-	// nothing is sent: RoundTrip returns a *UseError, Decide an Answer with policy.ReasonUse. A label that no row of the
-	// table has is an error of every request. If nil, robots.txt is not asked about use.
+	// Uses are what the fetched pages are for, in the labels of usage.Table: "train-ai", "ai-use", "search" (from a
+	// constant of package usage, string(usage.TrainAI)). If robots.txt disallows one of them for a target that its rules
+	// allow, nothing is sent: RoundTrip returns a *UseError, Decide an Answer with policy.ReasonUse. A label that is not
+	// in the table is an error of every request. If nil, robots.txt is not asked about use.
 	//
-	// The labels are asked about one by one: declare those that the pages are really for. A group for a policy token, such
-	// as Google-Extended, speaks to the crawlers of its owner: it counts for no other. What the pages themselves say about
+	// Each label is asked about by itself: declare those that the pages are really for. A group for a policy token, such
+	// as Google-Extended, is for the crawlers of its owner and counts for no other. What the pages themselves say about
 	// use is for the caller to read; see [PageRules].
 	Uses []string
 
-	// Override returns rules that stand in for the robots.txt of an origin, which is then not read: those of a written
-	// agreement, or of an own site. Their delays and what they say about use count too. It is called for each decision, so
-	// it must return at once; it should return the same pointer for the same rules. Where it returns nil, robots.txt
-	// decides. If nil, robots.txt decides everywhere.
+	// Override returns rules that replace the robots.txt of an origin, which is then not read: those of a written
+	// agreement, or for a site of one's own. Their delays and what they say about use count too. It is called for each
+	// decision, so it must return at once; it should return the same pointer for the same rules. Where it returns nil,
+	// robots.txt decides. If nil, robots.txt decides everywhere.
 	Override func(fetch.Origin) *policy.Policy
 
 	// Fetcher reads robots.txt. If nil, one with Base, UserAgent, Dialect and Sign.
@@ -151,9 +151,9 @@ type Transport struct {
 	Pacer *Pacer
 
 	// Sign is called last, on a copy of each http or https request right before Base gets it, for robots.txt too: after
-	// the Pacer's wait, for each hop of a redirect and each retry. It may set header fields. See package sign for a
-	// function that fits. If nil, nothing is called. If it fails, for the request or for the robots.txt before it, the
-	// request is not sent, the error wraps that of Sign, and nothing is cached. It may be called concurrently.
+	// the Pacer's wait, for each hop of a redirect and each retry. It may set header fields; package sign has a function
+	// for that. If it fails, for the request or for the robots.txt before it, the request is not sent, the error wraps
+	// that of Sign, and nothing is cached. It may be called concurrently. If nil, nothing is called.
 	//
 	// Sign can also set the key by which a site lets crawlers in: see the example.
 	Sign func(*http.Request) error
@@ -170,21 +170,21 @@ func (t *Transport) ready() *gate {
 	return &t.gate
 }
 
-// open is ready, until Close, for a URL whose scheme is gated.
+// open is ready for a question about u. It fails after Close, and if u has a scheme that is not gated.
 func (t *Transport) open(u *url.URL) (*gate, error) {
 	g := t.ready()
 	switch {
 	case g.closed.Load():
 		return nil, ErrClosed
-	case isFree(u):
+	case isUngated(u):
 		return nil, schemeError(u)
 	}
 	return g, nil
 }
 
 // RoundTrip sends req if robots.txt allows it. Otherwise it closes req.Body and returns a *DisallowedError or a
-// *UseError; see [ErrNotSent] for other errors. A path and query of more than 16 KiB cannot be decided on, nor can a path
-// with a dot segment (resolve it first), nor a CONNECT. With a Pacer it waits for its turn.
+// *UseError; see [ErrNotSent] for other errors. A path and query of more than 16 KiB cannot be decided on, nor can a
+// path with a dot segment (resolve it first), nor a CONNECT. With a Pacer it waits for its turn.
 //
 // It never modifies req. It sends a copy if it has to set the User-Agent or the canonical host, or to sign; else
 // Response.Request is req, if Base says so. Requests of other schemes than http, https and ftp go to Base unchanged.
@@ -196,13 +196,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.roundTrip(req)
 }
 
-// Decide reports whether robots.txt allows a GET of u with ctx for the declared Uses. It may fetch robots.txt. It asks
-// for no turn of its own: RoundTrip may still return a *DelayError or a *LateError.
+// Decide reports whether robots.txt allows a GET of u with ctx for the declared Uses. It may fetch robots.txt. It takes
+// no turn: RoundTrip may still return a *DelayError or a *LateError.
 //
-// If robots.txt is unreachable, there is an Answer with ReasonUnreachable and no error; if a use is disallowed, one with
-// ReasonUse. With a context of WithoutRobots everything is allowed, with ReasonNoRule. The errors are those of RoundTrip
-// that say why there is no answer. A URL of a scheme that RoundTrip does not gate is an error, although RoundTrip hands
-// it to Base: robots.txt cannot be asked about it.
+// If robots.txt is unreachable, there is an Answer with ReasonUnreachable and no error; if a use is disallowed, one
+// with ReasonUse. With a context of WithoutRobots everything is allowed, with ReasonNoRule. The errors are those of
+// RoundTrip that say why there is no answer. A URL with a scheme that RoundTrip passes on to Base unchanged is an
+// error: robots.txt says nothing about it.
 func (t *Transport) Decide(ctx context.Context, u *url.URL) (Answer, error) {
 	var a Answer
 	g, err := t.open(u)
@@ -211,8 +211,8 @@ func (t *Transport) Decide(ctx context.Context, u *url.URL) (Answer, error) {
 	}
 	own := gatingOf(ctx)
 	r := ruling{own: own, token: g.tokenFor(own, nil)}
-	if g.misuse == nil && own.bypass {
-		return Answer{Decision: unruled, Token: r.token}, nil
+	if g.configErr == nil && own.bypass {
+		return Answer{Decision: unconditional, Token: r.token}, nil
 	}
 	if err = g.ask(ctx, &http.Request{URL: u}, &r); err == nil {
 		r.answer(&a)
@@ -220,11 +220,11 @@ func (t *Transport) Decide(ctx context.Context, u *url.URL) (Answer, error) {
 	return a, err
 }
 
-// Lookup returns the policy of u's origin: that of Override, or what its robots.txt says. It fetches that unless it is
-// in the cache. If robots.txt is unreachable, the policy is policy.Unreachable. Errors are those of Decide.
+// Lookup returns the policy of u's origin: that of Override, or that of its robots.txt, which it fetches unless the
+// cache has it. If robots.txt is unreachable, the policy is policy.Unreachable. The errors are those of Decide.
 func (t *Transport) Lookup(ctx context.Context, u *url.URL) (*policy.Policy, error) {
 	g, err := t.open(u)
-	if err = cmp.Or(err, t.gate.misuse); err != nil {
+	if err = cmp.Or(err, t.gate.configErr); err != nil {
 		return nil, err
 	}
 	var r ruling
@@ -244,32 +244,32 @@ func (t *Transport) Close() error {
 	return t.Shutdown(ctx)
 }
 
-// Shutdown closes the Transport. Later calls return ErrClosed. If the Transport made its own Cache, Shutdown closes that
-// too: fetches of robots.txt stop, calls that wait for them return ErrClosed, and Shutdown waits for their end, but no
-// longer than ctx. It also waits until Pacer.Turns has been told of pauses. The error says what has not ended; Shutdown may
-// then be called again. A Transport with neither needs no Close: fetches end by themselves.
+// Shutdown closes the Transport. Later calls return ErrClosed. If the Transport made its own Cache, Shutdown closes
+// that too: fetches of robots.txt stop, calls that wait for them return ErrClosed, and Shutdown waits for their end,
+// but no longer than ctx. It also waits until Pacer.Turns has been told of pauses. The error says what has not ended;
+// call Shutdown again then. A Transport with neither a Cache of its own nor Pacer.Turns needs no Close.
 //
 // Requests that were already let through go on, and those that wait for the Pacer get their turns unless their contexts
 // end first. Base and its connections are the caller's; see CloseIdleConnections.
 //
-// A Cache that was given to the Transport is not closed: others may share it. Close it last if it has a Store: that
-// writes what the Store has not yet got, and closes the Store.
+// A Cache that was given to the Transport is not closed: others may share it. If it has a Store, close it last: that
+// writes what the Store has not got yet, and closes the Store.
 func (t *Transport) Shutdown(ctx context.Context) error {
 	g := t.ready()
 	g.closed.Store(true)
-	var fetches, pauses error
+	var fetchErr, pauseErr error
 	if g.ownCache {
-		fetches = g.cache.Shutdown(ctx)
+		fetchErr = g.cache.Shutdown(ctx)
 	}
 	if g.keeper != nil {
-		pauses = g.keeper.Shutdown(ctx)
+		pauseErr = g.keeper.Shutdown(ctx)
 	}
-	return errors.Join(fetches, pauses)
+	return errors.Join(fetchErr, pauseErr)
 }
 
 // CloseIdleConnections passes the call on to Base, as http.Client expects.
 func (t *Transport) CloseIdleConnections() {
-	if c, ok := t.ready().base.(interface{ CloseIdleConnections() }); ok && t.gate.misuse == nil {
+	if c, ok := t.ready().base.(interface{ CloseIdleConnections() }); ok && t.gate.configErr == nil {
 		c.CloseIdleConnections()
 	}
 }
@@ -281,7 +281,7 @@ func (g *gate) init(t *Transport) {
 		g.agent = []string{t.UserAgent}
 	}
 	if t.Pacer != nil {
-		g.keeper = t.Pacer.kept()
+		g.keeper = t.Pacer.ready()
 	}
 	if g.base == nil {
 		g.base = http.DefaultTransport
@@ -296,29 +296,29 @@ func (g *gate) init(t *Transport) {
 	if t.Trace != nil {
 		g.trace = *t.Trace
 	}
-	g.misuse = t.misuse(g)
+	g.configErr = t.check(g)
 }
 
 // goUserAgent is what net/http sends for those who set none.
 const goUserAgent = "Go-http-client/1.1"
 
-func (t *Transport) misuse(g *gate) error {
+// check returns what is wrong with the fields of t, or nil.
+func (t *Transport) check(g *gate) error {
 	f := g.fetcher
 	switch self := http.RoundTripper(t); {
 	case g.base == self || f.Transport == self:
-		return mistakef("client: the Transport is its own Base: set Base (or Fetcher.Transport) to what sends, " +
+		return notSentf("client: the Transport is its own Base: set Base (or Fetcher.Transport) to what sends, " +
 			"not to the gate or to nil where http.DefaultTransport is the gate")
 	case f.Dialect != t.Dialect && t.Dialect != policy.RFC9309:
-		return mistakef("client: Fetcher.Dialect is %v but Transport.Dialect is %v: set one of them, or both alike",
+		return notSentf("client: Fetcher.Dialect is %v but Transport.Dialect is %v: set one of them, or both alike",
 			f.Dialect, t.Dialect)
 	case !httpguts.ValidHeaderFieldValue(f.UserAgent):
-		return mistakef("client: the UserAgent %q cannot be sent: take out its control characters", cut(f.UserAgent))
+		return notSentf("client: the UserAgent %q cannot be sent: take out its control characters", cut(f.UserAgent))
 	}
-	return cmp.Or(tokenMisuse("Token", t.Token), usesMisuse(t.Uses))
+	return cmp.Or(checkToken("Token", t.Token), checkUses(t.Uses))
 }
 
-// filledFetcher returns Fetcher with its blanks filled from t: a copy, if there are any, because a Fetcher may serve
-// other Transports.
+// filledFetcher returns Fetcher with its zero fields set from t, on a copy: it may serve other Transports.
 func (t *Transport) filledFetcher(g *gate) *fetch.Fetcher {
 	given := cmp.Or(t.Fetcher, new(fetch.Fetcher))
 	f := &fetch.Fetcher{
@@ -334,7 +334,7 @@ func (t *Transport) filledFetcher(g *gate) *fetch.Fetcher {
 	}
 	if g.keeper != nil {
 		if sign := f.Sign; sign != nil {
-			f.Sign = func(req *http.Request) error { return notSentIf(sign(req)) } // which says nothing about the site
+			f.Sign = func(req *http.Request) error { return notSentIf(sign(req)) } // the site did not fail
 		}
 		f.Through = func(wire http.RoundTripper) http.RoundTripper {
 			if given.Through != nil {

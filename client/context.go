@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -12,7 +11,7 @@ import (
 
 type gatingKey struct{}
 
-// gating is what a request's context says about its gating.
+// gating is what the context of a request asks of the gate.
 type gating struct {
 	bypass   bool
 	token    string
@@ -20,20 +19,18 @@ type gating struct {
 	uses     []string
 	hasUses  bool
 
-	tokenMisuse, usesMisuse error // what is wrong with them, or nil
+	tokenErr, usesErr error // what is wrong with token and uses, or nil
 }
 
-// plain is what a context says that says nothing.
-var plain gating
+// noGating is that of a context without any.
+var noGating gating
 
 func gatingOf(ctx context.Context) *gating {
 	if g, ok := ctx.Value(gatingKey{}).(*gating); ok {
 		return g
 	}
-	return &plain
+	return &noGating
 }
-
-func (g *gating) misuse() error { return cmp.Or(g.tokenMisuse, g.usesMisuse) }
 
 // WithoutRobots returns a context whose requests are sent without asking robots.txt, and without a turn. It is for a
 // fetch that a person asked for, such as a followed click or a subscribed feed: RFC 9309 binds crawlers, not a person's
@@ -51,34 +48,34 @@ func WithoutRobots(ctx context.Context) context.Context {
 // an error of the request.
 func WithToken(ctx context.Context, token string) context.Context {
 	g := *gatingOf(ctx)
-	g.token, g.hasToken, g.tokenMisuse = token, true, tokenMisuse("the token of WithToken", token)
+	g.token, g.hasToken, g.tokenErr = token, true, checkToken("the token of WithToken", token)
 	return context.WithValue(ctx, gatingKey{}, &g)
 }
 
-// WithUses returns a context whose requests are for these uses instead of Transport.Uses, for a program that fetches for
-// several purposes. If there are none, no use is declared. A label that nothing can disallow is an error of the request.
+// WithUses returns a context whose requests are for these uses instead of Transport.Uses, for a program that fetches
+// for several purposes. Without any, no use is declared. A label that nothing can disallow is an error of the request.
 func WithUses(ctx context.Context, uses ...string) context.Context {
 	g := *gatingOf(ctx)
-	g.uses, g.hasUses, g.usesMisuse = slices.Clone(uses), true, usesMisuse(uses)
+	g.uses, g.hasUses, g.usesErr = slices.Clone(uses), true, checkUses(uses)
 	return context.WithValue(ctx, gatingKey{}, &g)
 }
 
-// ended is the context of a look-up that waits for nothing. If the cache holds nothing to use, the error is
+// endedContext is the context of a look-up that waits for nothing. If the cache holds nothing, the error is
 // context.Canceled.
-var ended = func() context.Context {
+var endedContext = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// tokenMisuse returns what is wrong with a product token, or nil. No name in robots.txt would match one with other
+// checkToken returns what is wrong with a product token, or nil. No name in robots.txt would match one with other
 // characters, so the group for "*" would silently decide.
-func tokenMisuse(name, token string) error {
+func checkToken(name, token string) error {
 	if token == "*" {
 		return nil // asks for just that group
 	}
 	if strings.ContainsAny(token, "/(;") {
-		return mistakef("client: %s %q is no product token but a User-Agent, which groups of robots.txt "+
+		return notSentf("client: %s %q is no product token but a User-Agent, which groups of robots.txt "+
 			"would not match: set %s to %q, or UserAgent", name, cut(token), name, cut(policy.ProductToken(token)))
 	}
 	const others = "!$%&'+-.^_`|~" // those of RFC 9110 §5.6.2 but "*" and "#"
@@ -90,6 +87,6 @@ func tokenMisuse(name, token string) error {
 		return nil
 	}
 	_, n := utf8.DecodeRuneInString(token[i:])
-	return mistakef("client: %s %q is no product token, and groups of robots.txt would not match it: "+
+	return notSentf("client: %s %q is no product token, and groups of robots.txt would not match it: "+
 		"leave out the %q", name, cut(token), token[i:i+n])
 }

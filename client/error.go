@@ -18,9 +18,9 @@ var ErrNotSent = errors.New("client: not sent")
 
 // ErrClosed is returned after Close. If a Cache that was given to the Transport is closed first, errors wrap
 // cache.ErrClosed. It is ErrNotSent.
-var ErrClosed error = mistakef("client: the Transport is closed")
+var ErrClosed error = notSentf("client: the Transport is closed")
 
-// notSent is an error that is ErrNotSent in other words.
+// notSent makes any error an ErrNotSent.
 type notSent struct{ error }
 
 func (e notSent) Is(target error) bool { return target == ErrNotSent }
@@ -33,7 +33,7 @@ func notSentIf(err error) error {
 	return notSent{err}
 }
 
-func mistakef(format string, args ...any) error { return notSent{fmt.Errorf(format, args...)} }
+func notSentf(format string, args ...any) error { return notSent{fmt.Errorf(format, args...)} }
 
 // DelayError says that a request was not sent because robots.txt asks for more delay than Pacer.MaxDelay, and
 // Pacer.RefuseLongDelays is set. It is ErrNotSent.
@@ -56,19 +56,19 @@ func (e *DelayError) Is(target error) bool { return target == ErrNotSent }
 // has not come yet. Ask again at At. It is ErrNotSent, and no time-out: it comes before the deadline. If Pacer.Turns
 // fails, its text says so.
 type LateError struct {
-	Origin fetch.Origin // whose turn it is; another than the URL's if robots.txt is redirected there
+	Origin fetch.Origin // not that of the URL if its robots.txt is redirected
 
 	// At is when to ask again: the turn can come then, as far as is known.
 	At time.Time
 
-	// Delay is the distance that is kept at the origin. To wait, At alone counts.
+	// Delay is the delay kept between requests to the origin, for information: At includes it.
 	Delay time.Duration
 
 	// Paused reports whether the turn is late because the site asked for a pause or suffers. If false, it is late because
-	// of a delay or of other requests.
+	// of the delay or of other requests.
 	Paused bool
 
-	fault error // why Pacer.Turns could not be asked; nil: it could
+	turnsErr error // why Pacer.Turns could not be asked, or nil
 }
 
 // Error names the origin and the time, and what is wrong with Pacer.Turns.
@@ -76,8 +76,8 @@ func (e *LateError) Error() string {
 	text := fmt.Sprintf("client: not sent: no turn at %s before %s", cut(e.Origin.String()),
 		e.At.Format("2006-01-02T15:04:05.000Z07:00"))
 	switch {
-	case e.fault != nil:
-		text += ": " + said(e.fault.Error())
+	case e.turnsErr != nil:
+		text += ": " + printable(e.turnsErr.Error())
 	case e.Paused:
 		text += ", as the site pauses"
 	}
@@ -95,7 +95,7 @@ func refuse(req *http.Request, err error) (*http.Response, error) {
 	return nil, err
 }
 
-// cut bounds what one part may add to a text: some 256 bytes, whole characters.
+// cut bounds what one part may add to a text, to some 256 bytes of whole characters.
 func cut(s string) string {
 	const most = 256
 	if len(s) <= most {
@@ -104,8 +104,8 @@ func cut(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// said returns a text of others as a part of one line: cut, and nothing in it that does not print.
-func said(s string) string {
+// printable returns a text of others as a part of one line: cut, and without what does not print.
+func printable(s string) string {
 	return strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {
 			return unicode.ReplacementChar

@@ -15,11 +15,11 @@ func (p *Pacer) Pass(ctx context.Context, u *url.URL) error {
 	if err != nil {
 		return err
 	}
-	place, err := p.kept().Take(ctx, pace.Ask{Origin: o})
+	place, err := p.ready().Take(ctx, pace.Ask{Origin: o})
 	if err == nil {
 		place.End()
 	}
-	return toldOf(o, err)
+	return fromPace(o, err)
 }
 
 // Next is how long it is until the next request to u's origin may start.
@@ -28,5 +28,5 @@ func (p *Pacer) Next(u *url.URL) time.Duration {
 	if err != nil {
 		panic(err)
 	}
-	return time.Until(p.kept().Next(o).At)
+	return time.Until(p.ready().Next(o).At)
 }

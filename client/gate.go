@@ -19,25 +19,25 @@ import (
 // gate is a Transport with its zero values resolved.
 type gate struct {
 	base       http.RoundTripper
-	agent      []string // Transport.UserAgent as a header value, with no spare capacity; nil if there is none
-	agentToken string   // the product token in agent, or in what net/http sends without
+	agent      []string // Transport.UserAgent as a header value, without spare capacity; nil if empty
+	agentToken string   // the product token in agent, or in what net/http sends instead
 	token      string   // Transport.Token
 	uses       []string // Transport.Uses
 	override   func(fetch.Origin) *policy.Policy
 	cache      *cache.Cache
-	ownCache   bool // no other Transport has it
+	ownCache   bool // the Transport made it
 	fetcher    *fetch.Fetcher
 	source     cache.Source // reads through load
-	memory     cache.Source // looks in memory alone
-	keeper     *pace.Keeper // of Transport.Pacer; nil: it keeps no pace
+	memory     cache.Source // looks only in memory
+	keeper     *pace.Keeper // of Transport.Pacer; nil if there is none
 	sign       func(*http.Request) error
 	trace      Trace
-	misuse     error // what is wrong with the Transport, or nil
+	configErr  error // what is wrong with the Transport, or nil
 	closed     atomic.Bool
-	lately     lately // with keeper
+	fetchErrs  fetchErrs // with keeper
 }
 
-// ruling is a question and what the gate finds. It is filled through a pointer: returned by value it would be copied at
+// ruling is a question and what the gate finds. It is filled through a pointer, because by value it would be copied at
 // every step of the warm path.
 type ruling struct {
 	own     *gating
@@ -46,24 +46,24 @@ type ruling struct {
 
 	origin fetch.Origin
 	target string
-	policy *policy.Policy // nil: none was needed
-	result *fetch.Result  // where policy comes from; nil: Override
+	policy *policy.Policy // nil if none was needed
+	result *fetch.Result  // where policy comes from; nil if from Override
 	until  time.Time      // when result stops holding
 
 	policy.Decision // zero after an error
 	use, by         string
 }
 
-// waiting says what an answer is worth waiting for.
+// waiting is how long to wait for robots.txt.
 type waiting uint8
 
 const (
-	untilRead waiting = iota // robots.txt, as long as the context lasts
-	notAtAll                 // what the cache holds; else robots.txt is read behind the caller
-	inMemory                 // what the cache holds; nothing is read
+	untilRead waiting = iota // as long as the context lasts
+	notAtAll                 // if the cache does not hold it, it is read behind the caller
+	inMemory                 // if the cache does not hold it, it is not read
 )
 
-// answer fills a in place: it is large, and would be copied at each step of a refusal.
+// answer fills a in place, because it is large and would be copied at each step of a refusal.
 func (r *ruling) answer(a *Answer) {
 	a.Decision, a.Token, a.Use, a.By, a.Until = r.Decision, r.token, r.use, r.by, r.until
 	if r.result != nil {
@@ -95,11 +95,12 @@ func (g *gate) ask(ctx context.Context, req *http.Request, r *ruling) error {
 	}
 	start := time.Now()
 	err := g.decide(ctx, req, r)
-	g.tell(ctx, req, r, err, time.Since(start))
+	g.traceDecided(ctx, req, r, err, time.Since(start))
 	return err
 }
 
-func (g *gate) tell(ctx context.Context, req *http.Request, r *ruling, err error, took time.Duration) {
+// traceDecided reports to Trace what became of a question.
+func (g *gate) traceDecided(ctx context.Context, req *http.Request, r *ruling, err error, took time.Duration) {
 	if g.trace.Decided == nil || g.closed.Load() {
 		return
 	}
@@ -110,17 +111,15 @@ func (g *gate) tell(ctx context.Context, req *http.Request, r *ruling, err error
 	g.trace.Decided(ctx, d)
 }
 
-// unruled is the Decision about what no rule can forbid.
-var unruled = policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}
+// unconditional is the Decision about what no rule can forbid.
+var unconditional = policy.Decision{Allowed: true, Reason: policy.ReasonNoRule}
 
 // decide rules on the target that is sent for req. The error says why there is no ruling.
 func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling) (err error) {
-	switch {
-	case g.misuse != nil:
-		return g.misuse
-	case r.own.misuse() != nil:
-		return r.own.misuse()
-	case req.Method == http.MethodConnect:
+	if err = cmp.Or(g.configErr, r.own.tokenErr, r.own.usesErr); err != nil {
+		return err
+	}
+	if req.Method == http.MethodConnect {
 		return errConnect
 	}
 	if r.origin, err = originOf(req); err != nil {
@@ -130,7 +129,7 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling) (err er
 		return err
 	}
 	if r.target == robotsTarget {
-		r.Decision = unruled
+		r.Decision = unconditional
 		return nil
 	}
 	if err = g.read(ctx, r); err != nil {
@@ -155,7 +154,7 @@ func (g *gate) read(ctx context.Context, r *ruling) (err error) {
 		if g.readSince(r, g.keeper.Since(r.origin)) {
 			return nil
 		}
-		patience = ended
+		patience = endedContext
 	case inMemory:
 		from = &g.memory
 	}
@@ -168,23 +167,23 @@ func (g *gate) read(ctx context.Context, r *ruling) (err error) {
 		late, ok := errors.AsType[*LateError](err)
 		switch {
 		case r.waitFor == notAtAll && errors.Is(err, context.Canceled):
-			if err = g.told(ctx, r.origin); err == nil {
-				err = lateAt(r.origin, g.keeper.Later(r.origin))
+			if err = g.recentErr(ctx, r.origin); err == nil {
+				err = newLateError(r.origin, g.keeper.Later(r.origin))
 			}
 			return err
 		case r.waitFor != untilRead || !ok:
-			return g.unknown(patience, r.origin, err)
+			return g.cacheErr(patience, r.origin, err)
 		}
-		if err = comeBack(ctx, late); err != nil {
+		if err = waitUntil(ctx, late); err != nil {
 			return err
 		}
 	}
 }
 
-// readSince takes what was read since a time, if that is not zero, also if it holds no longer: a site whose robots.txt
-// expires sooner than a turn comes would never give a Try one.
+// readSince uses what was read since a time, unless that is zero, even if it no longer holds: a Try would never get a
+// turn at a site whose robots.txt expires before its turn comes.
 func (g *gate) readSince(r *ruling, since time.Time) bool {
-	res, until, err := g.cache.Get(ended, r.origin, &g.memory)
+	res, until, err := g.cache.Get(endedContext, r.origin, &g.memory)
 	if since.IsZero() || res == nil || err == nil || !res.Time.After(since) {
 		return false
 	}
@@ -192,48 +191,48 @@ func (g *gate) readSince(r *ruling, since time.Time) bool {
 	return true
 }
 
-// comeBack waits until a robots.txt can be asked for again whose turn did not come in time.
-func comeBack(ctx context.Context, late *LateError) error {
+// waitUntil waits until a robots.txt whose turn did not come in time can be asked for again.
+func waitUntil(ctx context.Context, late *LateError) error {
 	if deadline, ok := ctx.Deadline(); ok && late.At.After(deadline) {
 		return late
 	}
 	select {
-	case <-time.After(max(time.Until(late.At), leastPause)):
+	case <-time.After(max(time.Until(late.At), minPause)):
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w (%v)", context.Cause(ctx), late)
 	}
 }
 
-// unknown returns an error of the cache as callers see it: the context's cause and what was waited for, or what was
+// cacheErr returns an error of the cache as callers see it: the context's cause and what was waited for, or what was
 // closed first.
-func (g *gate) unknown(ctx context.Context, o fetch.Origin, err error) error {
+func (g *gate) cacheErr(ctx context.Context, o fetch.Origin, err error) error {
 	switch {
 	case g.ownCache && errors.Is(err, cache.ErrClosed):
 		return ErrClosed // the caller knows of no Cache
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return g.late(context.Cause(ctx), o)
+		return g.timeoutErr(context.Cause(ctx), o)
 	case errors.Is(err, ErrNotSent):
 		return err
 	}
-	return mistakef("client: not sent, as robots.txt was not asked for: %w", err)
+	return notSentf("client: not sent, as robots.txt was not asked for: %w", err)
 }
 
-// late returns why a wait for the robots.txt of o ended, as net/http has it. A time-out says what it waited for: else it
+// timeoutErr returns why a wait for the robots.txt of o ended. The error of a time-out says what it waited for, or it
 // would look like that of a page.
-func (g *gate) late(cause error, o fetch.Origin) error {
+func (g *gate) timeoutErr(cause error, o fetch.Origin) error {
 	if !errors.Is(cause, context.DeadlineExceeded) {
 		return cause
 	}
 	if g.keeper != nil {
-		if fault := g.keeper.Next(o).Fault; fault != nil {
-			return fmt.Errorf("%w (waiting for the store of turns: %w)", cause, fault)
+		if err := g.keeper.Next(o).Err; err != nil {
+			return fmt.Errorf("%w (waiting for the store of turns: %w)", cause, err)
 		}
 	}
 	return fmt.Errorf("%w (waiting for %s)", cause, cut(o.RobotsURL().String()))
 }
 
-// rule decides by the policy that was found, which the Pacer hears of.
+// rule decides by the policy that was found, and tells the Pacer of its delays.
 func (g *gate) rule(r *ruling) {
 	group := r.policy.Group(r.token)
 	if g.keeper != nil {
@@ -256,16 +255,16 @@ func (r *ruling) decideBy(group policy.Group, uses []string) {
 	}
 }
 
-// DecideWith decides about u by the policy p, as a Transport does: about the target that net/http sends. The uses are
-// like Transport.Uses. DecideWith needs no network, no Cache and no clock, so the Answer has no times. The error says why
-// u, token or uses cannot be decided on.
+// DecideWith decides about u by the policy p, as a Transport does: about the target that net/http sends. uses are like
+// Transport.Uses. DecideWith needs no network, no Cache and no clock, so the Answer has no times. The error says what
+// is wrong with u, token or uses.
 func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
 	var a Answer
-	err := cmp.Or(tokenMisuse("token", token), usesMisuse(uses))
+	err := cmp.Or(checkToken("token", token), checkUses(uses))
 	switch {
 	case err != nil:
 		return a, err
-	case isFree(u):
+	case isUngated(u):
 		return a, schemeError(u)
 	}
 	if _, err = originOf(&http.Request{URL: u}); err != nil {
@@ -276,7 +275,7 @@ func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Ans
 		return a, err
 	}
 	if r.target == robotsTarget {
-		return Answer{Decision: unruled, Token: token}, nil
+		return Answer{Decision: unconditional, Token: token}, nil
 	}
 	r.decideBy(p.Group(token), uses)
 	a.Decision, a.Token, a.Use, a.By = r.Decision, token, r.use, r.by
@@ -288,7 +287,7 @@ func (g *gate) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*f
 	start := time.Now()
 	res, err := g.fetcher.Fetch(ctx, o, prev)
 	if g.keeper != nil {
-		g.lately.note(o, err)
+		g.fetchErrs.note(o, err)
 	}
 	if g.trace.Fetched != nil && !g.closed.Load() {
 		g.trace.Fetched(ctx, FetchedInfo{Origin: o, Refresh: prev != nil, Result: res, Err: err, Took: time.Since(start)})
@@ -296,7 +295,7 @@ func (g *gate) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*f
 	return res, err
 }
 
-// tokenFor returns the product token to decide for, given the request's own gating and its header.
+// tokenFor returns the product token to decide for, given a request's context and header.
 func (g *gate) tokenFor(own *gating, h http.Header) string {
 	switch {
 	case own.hasToken:

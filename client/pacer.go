@@ -17,27 +17,27 @@ import (
 //   - a request starts no sooner than the delay after the latest earlier start, and no sooner than the delay after the
 //     latest earlier end. The delay is the larger of Crawl-delay and Request-rate in the crawler's group of robots.txt,
 //     or Delay if it has neither; MinDelay at least. Fractions count. Keeping both distances satisfies both readings of
-//     Crawl-delay: "at most one start in a window of n seconds" (Bing) and "n seconds from the end of one request to the
+//     Crawl-delay: "at most one start in a window of n seconds" (Bing) and "n seconds from the end of a request to the
 //     start of the next" (Yandex). Crawlers with different product tokens or dialects may share a Pacer: the largest
 //     delay of those that were decided for within an hour counts.
 //   - at most MaxUnderway requests are in flight. A request is in flight from its start until its response body is
 //     closed or read to the end, it is answered with a 101, it fails, or its context ends. With MaxUnderway above one,
 //     requests overlap, and slow connections may bring them closer together at the site.
 //   - no request starts before the time in the Retry-After of a 429 or 5xx, at most a day ahead. If such an answer has
-//     none, or no answer comes, pauses grow from two seconds (or twice the delay) to an hour, give or take a fifth. Each
-//     good answer halves the next pause. Requests that were in flight together fail as one, and so do the failures of one
-//     robots.txt in a row.
+//     none, or no answer comes, pauses grow from two seconds (or twice the delay) to an hour, give or take a fifth. A
+//     good answer halves the next pause. Requests that fail while in flight together count as one failure, and so do
+//     failures of one robots.txt in a row.
 //   - requests start in the order in which they came, but robots.txt, which decides about the others, goes first.
 //
-// The turn comes before the decision counts: a request that waited for more than a second is decided on once more, by
-// what the Cache then holds. If that has expired, robots.txt is read first, unless the newest copy is younger than a minute,
-// or was read since the request came to stand first and no pause has come since: at a site whose file lapses sooner than
-// its delay nothing else would ever be sent.
+// The decision is made when the turn has come: a request that waited for more than a second is decided on once more, by
+// what the Cache then holds. If that has expired, robots.txt is read first, unless the newest copy is younger than a
+// minute, or was read since the request became the first in line and no pause has come since. Without that exception,
+// a site whose file expires sooner than its delay would get nothing but requests for the file.
 //
-// Reading robots.txt keeps the distance like any other request, so the first page of a site waits for one delay as well.
-// So do its redirects, at the sites that they lead to, and its retries. It waits for no open body, but for up to five
-// seconds for the header of a page under way. Requests made [WithoutRobots] are neither spaced nor counted: a person
-// waits for them.
+// Reading robots.txt keeps the distance like any other request, so the first page of a site waits for one delay as
+// well. So do its redirects, at the sites that they lead to, and its retries. It waits for no open body, but for up to
+// five seconds for the header of a page under way. Requests made [WithoutRobots] are neither spaced nor counted: a
+// person waits for them.
 //
 // # Waiting and time-outs
 //
@@ -100,16 +100,16 @@ type Pacer struct {
 	// MaxUnderway bounds how many requests are in flight at one origin. If zero, 1. If negative, there is none.
 	MaxUnderway int
 
-	// Turns is where several processes share one pace for each origin, see "A fleet". If nil, the pace is kept in
-	// this process only.
+	// Turns is where several processes share one pace for each origin, see "A fleet". If nil, the pace is that of this
+	// process only.
 	Turns turns.Store
 
 	once   sync.Once
-	keeper pace.Keeper // use kept
+	keeper pace.Keeper // use ready
 }
 
-// kept returns what keeps the pace, with the zero values of the fields resolved.
-func (p *Pacer) kept() *pace.Keeper {
+// ready returns what keeps the pace, with the zero values of the fields resolved.
+func (p *Pacer) ready() *pace.Keeper {
 	p.once.Do(func() {
 		k := &p.keeper
 		k.Delay = min(max(cmp.Or(p.Delay, time.Second), 0), pace.Day)

@@ -21,7 +21,7 @@ func TestPacerFieldsThatAreZeroOrNegative(t *testing.T) {
 		{"MaxUnderway", &Pacer{MaxUnderway: -1}, time.Second, 30 * time.Second, 0},
 		{"all negative", &Pacer{Delay: -pace.Day, MaxDelay: -pace.Day, MaxUnderway: -7}, 0, pace.Day, 0},
 	} {
-		if k := tt.p.kept(); k.Delay != tt.delay || k.MaxDelay != tt.maxDelay || k.MaxUnderway != tt.places {
+		if k := tt.p.ready(); k.Delay != tt.delay || k.MaxDelay != tt.maxDelay || k.MaxUnderway != tt.places {
 			t.Errorf("%s: Delay %v, MaxDelay %v, MaxUnderway %d, want %v, %v, %d",
 				tt.name, k.Delay, k.MaxDelay, k.MaxUnderway, tt.delay, tt.maxDelay, tt.places)
 		}

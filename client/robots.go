@@ -12,15 +12,15 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// robotsLine is what the Fetcher of a Transport with a Pacer sends through. Whatever comes through it is a robots.txt, or
-// a hop or a retry of one: a request to the site that it reaches, which takes a turn there. It goes before pages and
-// waits for no open body, so nothing can wait for itself.
+// robotsLine is what the Fetcher of a Transport with a Pacer sends through: a robots.txt, or a hop or a retry of one.
+// Each takes a turn at the site that it is sent to. It goes before pages and waits for no open body, so nothing can
+// wait for itself.
 type robotsLine struct {
 	gate *gate
 	wire http.RoundTripper
 }
 
-// RoundTrip sends req when its turn has come. If that lies past the deadline, the site is not asked.
+// RoundTrip sends req when its turn has come. If that is after the deadline, the site is not asked.
 func (l robotsLine) RoundTrip(req *http.Request) (*http.Response, error) {
 	o, err := fetch.OriginOfRequest(req)
 	if err != nil {
@@ -33,26 +33,26 @@ func (l robotsLine) RoundTrip(req *http.Request) (*http.Response, error) {
 	return sendOn(place, req, l.wire.RoundTrip)
 }
 
-// notAsked returns why there was no turn. A turn that could have come in time, and did not, is late as well: the deadline
-// is the flight's, of which those who wait for it know nothing.
+// notAsked returns why there was no turn. If it did not come by the deadline, it is late as well: the deadline is that
+// of the flight, which those who wait for it do not know.
 func (l robotsLine) notAsked(ctx context.Context, o fetch.Origin, err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
-		return toldOf(o, err)
+		return fromPace(o, err)
 	}
-	return lateAt(o, l.gate.keeper.Next(o))
+	return newLateError(o, l.gate.keeper.Next(o))
 }
 
-// told returns why robots.txt was not asked for of late, if no Try has been told: without waiting it would not hear of it.
-func (g *gate) told(ctx context.Context, o fetch.Origin) error {
-	err := g.lately.take(o)
+// recentErr returns, once, why a recent fetch did not ask the site: a Try does not wait, and would not learn of it.
+func (g *gate) recentErr(ctx context.Context, o fetch.Origin) error {
+	err := g.fetchErrs.take(o)
 	if err == nil {
 		return nil
 	}
-	return g.unknown(ctx, o, err)
+	return g.cacheErr(ctx, o, err)
 }
 
-// lately are the errors of the latest fetches, of those that had one. A lost one costs a Try a question.
-type lately struct {
+// fetchErrs are the errors of recent fetches that did not ask the site. A lost one costs a Try a question.
+type fetchErrs struct {
 	mu   sync.Mutex
 	errs map[fetch.Origin]failure
 }
@@ -62,42 +62,44 @@ type failure struct {
 	at  time.Time
 }
 
-// mostErrors bounds what is kept, and errorHolds for how long.
+// Bounds on how many errors are kept, and for how long.
 const (
-	mostErrors = 1000
-	errorHolds = time.Minute
+	maxFetchErrs  = 1000
+	fetchErrHolds = time.Minute
 )
 
-func (l *lately) note(o fetch.Origin, err error) {
+// note replaces the error of o, and removes it if err is nil.
+func (l *fetchErrs) note(o fetch.Origin, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
 		delete(l.errs, o)
 		return
 	}
-	if l.errs == nil || len(l.errs) >= mostErrors {
+	if l.errs == nil || len(l.errs) >= maxFetchErrs {
 		l.errs = make(map[fetch.Origin]failure)
 	}
 	l.errs[o] = failure{err, time.Now()}
 }
 
-func (l *lately) take(o fetch.Origin) error {
+// take removes the error of o, and returns it unless it is out of date.
+func (l *fetchErrs) take(o fetch.Origin) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.errs[o]
 	delete(l.errs, o)
 	late, ok := errors.AsType[*LateError](f.err)
-	if time.Since(f.at) > errorHolds || ok && !late.At.After(time.Now()) {
+	if time.Since(f.at) > fetchErrHolds || ok && !late.At.After(time.Now()) {
 		return nil
 	}
 	return f.err
 }
 
-// leastPause is between two questions about a robots.txt that is being read.
-const leastPause = 100 * time.Millisecond
+// minPause is the least time between two questions about a robots.txt that is being read.
+const minPause = 100 * time.Millisecond
 
-// learn tells the Keeper what the rules of r ask of its token. What is unreachable, or unavailable for the moment, takes
-// no delay away.
+// learn tells the Keeper what delays the rules of r ask of its token. A site that is unreachable, or unavailable for
+// the moment, keeps those it had.
 func (g *gate) learn(r *ruling, group policy.Group) {
 	rules := r.policy
 	if r.result != nil && (r.result.Err != nil || r.result.OfTheMoment()) {

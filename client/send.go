@@ -14,10 +14,10 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// roundTrip sends req, or refuses it. This is the way of one request: decide, wait for the turn, sign, send.
+// roundTrip sends req, or refuses it: decide, wait for the turn, sign, send.
 func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
-	if isFree(req.URL) {
-		return g.hand(req)
+	if isUngated(req.URL) {
+		return g.send(req)
 	}
 	own := gatingOf(req.Context())
 	r := ruling{own: own, token: g.tokenFor(own, req.Header)}
@@ -32,12 +32,12 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 	if out, err = g.signed(out); err != nil {
 		return refuse(req, err)
 	}
-	return g.hand(out)
+	return g.send(out)
 }
 
-// admit decides on req. With WithoutRobots it only looks whether there is an origin to send it to.
+// admit decides on req. With WithoutRobots it only checks that there is an origin to send it to.
 func (g *gate) admit(req *http.Request, r *ruling) (err error) {
-	if r.own.bypass && g.misuse == nil {
+	if r.own.bypass && g.configErr == nil {
 		r.origin, err = originOf(req)
 		return err
 	}
@@ -47,8 +47,8 @@ func (g *gate) admit(req *http.Request, r *ruling) (err error) {
 	return r.refusal(req.URL)
 }
 
-// toSend returns req, or a copy of it with what the wire needs: our User-Agent if it has none, and the canonical spelling
-// of the origin that was decided on.
+// toSend returns req, or a copy with what has to be sent: our User-Agent if it has none, and the canonical spelling of
+// the origin that was decided on.
 func (g *gate) toSend(req *http.Request, o fetch.Origin) *http.Request {
 	out := req
 	if _, has := req.Header["User-Agent"]; !has && g.agent != nil {
@@ -57,11 +57,11 @@ func (g *gate) toSend(req *http.Request, o fetch.Origin) *http.Request {
 		maps.Copy(out.Header, req.Header)
 		out.Header["User-Agent"] = g.agent
 	}
-	scheme := req.URL.Scheme
-	if lower := strings.ToLower(scheme); lower != scheme || req.URL.Host != o.URLHost() && !g.sameHost(req.URL.Host, o.URLHost(), scheme) {
+	scheme, host := req.URL.Scheme, o.URLHost()
+	if lower := strings.ToLower(scheme); lower != scheme || !g.sameHost(req.URL.Host, host, scheme) {
 		out = shallowCopy(out, req)
 		u := *req.URL
-		u.Scheme, u.Host = lower, o.URLHost()
+		u.Scheme, u.Host = lower, host
 		out.URL = &u
 		if req.Host == req.URL.Host {
 			out.Host = "" // net/http takes it from the URL
@@ -93,13 +93,13 @@ func (g *gate) signed(req *http.Request) (*http.Request, error) {
 		out.Header = make(http.Header)
 	}
 	if err := g.sign(out); err != nil {
-		return nil, mistakef("client: not sent, as Sign failed: %w", err)
+		return nil, notSentf("client: not sent, as Sign failed: %w", err)
 	}
 	return out, nil
 }
 
-// hand hands req to Base.
-func (g *gate) hand(req *http.Request) (*http.Response, error) {
+// send hands req to Base.
+func (g *gate) send(req *http.Request) (*http.Response, error) {
 	res, err := g.base.RoundTrip(req)
 	if err != nil && errors.Is(err, fetch.ErrNotPublic) {
 		err = notSent{fmt.Errorf("client: not sent: %w", err)}
@@ -107,10 +107,12 @@ func (g *gate) hand(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
+type roundTripFunc = func(*http.Request) (*http.Response, error)
+
 // sendPaced sends out when its turn has come, if r still holds then.
 func (g *gate) sendPaced(req, out *http.Request, r ruling) (*http.Response, error) {
 	ctx := req.Context()
-	place, err := g.turn(ctx, req, &r, pace.Ask{Held: turnIn(ctx, g.keeper, r.origin)})
+	place, err := g.turn(ctx, req, &r, pace.Ask{Held: claimTurn(ctx, g.keeper, r.origin)})
 	if err != nil {
 		return refuse(req, err)
 	}
@@ -118,23 +120,23 @@ func (g *gate) sendPaced(req, out *http.Request, r ruling) (*http.Response, erro
 		place.End()
 		return refuse(req, err)
 	}
-	return sendOn(place, out, g.hand)
+	return sendOn(place, out, g.send)
 }
 
-// sendOn sends req on its place, and gives that back at the end of the answer.
-func sendOn(place *pace.Place, req *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+// sendOn sends req on its place, which ends with the answer.
+func sendOn(place *pace.Place, req *http.Request, send roundTripFunc) (*http.Response, error) {
 	place.Start()
 	res, err := send(req)
 	ctx := req.Context()
 	if err != nil {
-		if !gaveUp(ctx) && !unasked(err) {
+		if !gaveUp(ctx) && !isUnsent(err) {
 			place.Answered(0, 0)
 		}
 		place.End()
 		return res, err
 	}
 	place.Answered(res.StatusCode, fetch.RetryAfter(res.StatusCode, res.Header, time.Now()))
-	// After a 101 the connection speaks another protocol, for hours perhaps: the request is over.
+	// After a 101 the connection speaks another protocol, perhaps for hours: the request is over.
 	if res.Body == nil || res.Body == http.NoBody || res.StatusCode == http.StatusSwitchingProtocols {
 		place.End()
 		return res, nil
@@ -143,21 +145,20 @@ func sendOn(place *pace.Place, req *http.Request, send func(*http.Request) (*htt
 	return res, nil
 }
 
-// gaveUp reports whether the caller has given up. At its Timeout, http.Client may end a request before the context says so.
+// gaveUp reports whether the caller has given up. http.Client may end a request at its Timeout before the context does.
 func gaveUp(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
-// unasked reports whether err is of a request that the site saw nothing of.
-func unasked(err error) bool {
+// isUnsent reports whether err is of a request that the site saw nothing of.
+func isUnsent(err error) bool {
 	_, busy := errors.AsType[fetch.NoTurn](err)
 	return busy || errors.Is(err, ErrNotSent) || errors.Is(err, fetch.ErrNotPublic)
 }
 
-// pacedBody is a response body that gives the place of its request back: when it is closed, read to its end, or fails,
-// or when the request's context ends. In that case net/http has closed the connection, even if the caller forgets to
-// close the body.
+// pacedBody is a response body that gives the place of its request back when it is closed, read to its end, or fails.
+// So does the end of the request's context: net/http has then closed the connection, even if nobody closes the body.
 type pacedBody struct {
 	io.ReadCloser
 	place *pace.Place

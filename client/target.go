@@ -11,12 +11,12 @@ import (
 // robotsTarget is implicitly allowed (RFC 9309 §2.2.2), whatever robots.txt says and even if it is unreachable.
 const robotsTarget = "/robots.txt"
 
-// longest is how long a target may be that is decided on. The time of a decision grows with the length of the target
-// multiplied by that of the file. Few servers take a target half as long, but a redirect can be a megabyte.
-const longest = 16 << 10
+// maxTarget is the length up to which a target is decided on. The time of a decision grows with the length of the
+// target times that of the file. Few servers take a target half as long, but a redirect can have a megabyte.
+const maxTarget = 16 << 10
 
 // targetOf returns the request target in origin form (RFC 9112 §3.2.1) that net/http sends for u: the escaped path, and
-// the query unchanged. What servers read in more than one way is an error: a decision would be about one of them.
+// the query unchanged. A target that servers read in different ways is an error: a decision would be about one of them.
 // net/http itself refuses control characters.
 func targetOf(u *url.URL) (string, error) {
 	path := u.EscapedPath()
@@ -29,23 +29,23 @@ func targetOf(u *url.URL) (string, error) {
 	}
 	switch {
 	case path[0] != '/': // the asterisk of "OPTIONS *" too
-		return "", mistakef("client: the URL's path %q does not start with a slash", cut(path))
-	case n > longest:
-		return "", mistakef("client: the URL's path and query %q are %d bytes: shorten them to %d, "+
-			"the most that is decided on", cut(u.RequestURI()), n, longest)
+		return "", notSentf("client: the URL's path %q does not start with a slash", cut(path))
+	case n > maxTarget:
+		return "", notSentf("client: the URL's path and query %q are %d bytes: shorten them to %d, "+
+			"the most that is decided on", cut(u.RequestURI()), n, maxTarget)
 	case hasDotSegment(path) || strings.Contains(u.RawQuery, "?") && hasDotSegment(path+"?"+untilLast(u.RawQuery)):
-		return "", mistakef("client: the URL's path %q has a dot segment, which servers resolve in different ways: "+
+		return "", notSentf("client: the URL's path %q has a dot segment, which servers resolve in different ways: "+
 			"resolve it first, as url.URL.ResolveReference does, an escaped one by hand", cut(path))
 	case !query:
 		return path, nil
 	case strings.ContainsAny(u.RawQuery, " #"): // which may end the target early
-		return "", mistakef("client: the URL's query %q holds a space or a #: write them as %%20 and %%23", cut(u.RawQuery))
+		return "", notSentf("client: the URL's query %q holds a space or a #: write them as %%20 and %%23", cut(u.RawQuery))
 	}
 	return path + "?" + u.RawQuery, nil
 }
 
 // hasDotSegment reports whether a server might find a "." or ".." segment (RFC 3986 §3.3) in a path: with dots escaped,
-// between slashes that are escaped or backslashes, or with parameters (RFC 3986 §3.3 on ";").
+// between escaped slashes or backslashes, or with parameters (RFC 3986 §3.3 on ";").
 func hasDotSegment(path string) bool {
 	if strings.IndexByte(path, '%') < 0 && !strings.Contains(path, "/.") {
 		return false // nearly always
@@ -58,7 +58,7 @@ func hasDotSegment(path string) bool {
 	return false
 }
 
-// untilLast returns what lighttpd 1.4.69 takes for a part of the path: what is before the last question mark.
+// untilLast returns what comes before the last question mark: lighttpd 1.4.69 takes that for a part of the path.
 func untilLast(query string) string { return query[:max(strings.LastIndexByte(query, '?'), 0)] }
 
 // separator returns the length of the separator of segments at the start of s, or 0.
@@ -85,9 +85,9 @@ func startsWithDotSegment(s string) bool {
 	}
 }
 
-// isFree reports whether u has a scheme that robots.txt does not bind. A URL built by hand may have "HTTP" or no scheme
-// at all; neither is a way around the gate.
-func isFree(u *url.URL) bool {
+// isUngated reports whether u has a scheme that robots.txt does not bind. A URL built by hand may have "HTTP" or no
+// scheme at all; neither is a way around the gate.
+func isUngated(u *url.URL) bool {
 	return u != nil && u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "" &&
 		!strings.EqualFold(u.Scheme, "https") && !strings.EqualFold(u.Scheme, "http") && !isFTP(u)
 }
@@ -95,51 +95,51 @@ func isFree(u *url.URL) bool {
 func isFTP(u *url.URL) bool { return strings.EqualFold(u.Scheme, "ftp") }
 
 func schemeError(u *url.URL) error {
-	return mistakef("client: URL %q is not of scheme http, https or ftp: robots.txt does not cover it", cut(u.Redacted()))
+	return notSentf("client: URL %q is not of scheme http, https or ftp: robots.txt does not cover it", cut(u.Redacted()))
 }
 
-var errConnect = mistakef("client: CONNECT asks for a tunnel, which robots.txt cannot rule on: " +
+var errConnect = notSentf("client: CONNECT asks for a tunnel, which robots.txt cannot rule on: " +
 	"use a dialer, or the Proxy of an http.Transport")
 
 // originOf returns the origin that req names on the wire: its Host counts before the URL's.
 func originOf(req *http.Request) (fetch.Origin, error) {
 	switch u := req.URL; {
 	case u == nil:
-		return fetch.Origin{}, mistakef("client: request has no URL")
+		return fetch.Origin{}, notSentf("client: request has no URL")
 	case u.Opaque != "":
-		return fetch.Origin{}, mistakef("client: URL %q is opaque: give it a host and a path to find robots.txt by", cut(u.Redacted()))
+		return fetch.Origin{}, notSentf("client: URL %q is opaque: robots.txt needs a host and a path", cut(u.Redacted()))
 	case u.Host == "":
-		return fetch.Origin{}, mistakef("client: URL %q has no host to ask for robots.txt: no Host in request URL", cut(u.Redacted()))
+		return fetch.Origin{}, notSentf("client: no Host in request URL %q: robots.txt needs one", cut(u.Redacted()))
 	case u.Scheme != "https" && isFTP(u):
-		if err := ftpMisuse(u); err != nil {
+		if err := checkFTP(u); err != nil {
 			return fetch.Origin{}, err
 		}
 	}
 	o, err := fetch.OriginOfRequest(req)
 	if err != nil {
-		return fetch.Origin{}, mistakef("client: %w", err)
+		return fetch.Origin{}, notSentf("client: %w", err)
 	}
 	return o, nil
 }
 
-// ftpMisuse returns why no request for an ftp URL is sent, or nil. Its path becomes lines of commands, which a line
-// break ends, it has no query (RFC 1738 §3.2), and clients make "/a" of "//a", "/%2Fa" and "/a;type=i" (§3.2.2).
-func ftpMisuse(u *url.URL) error {
+// checkFTP returns why no request for an ftp URL is sent, or nil. The path becomes a line of a command, which a line
+// break would end, there is no query (RFC 1738 §3.2), and clients make "/a" of "//a", "/%2Fa" and "/a;type=i" (§3.2.2).
+func checkFTP(u *url.URL) error {
 	path := u.EscapedPath()
 	switch {
 	case strings.ContainsAny(u.Path+u.RawPath, "\r\n\x00"):
-		return mistakef("client: the path of URL %q holds %%0D, %%0A or %%00: FTP cannot ask for it", cut(u.Redacted()))
+		return notSentf("client: the path of URL %q holds %%0D, %%0A or %%00: FTP cannot ask for it", cut(u.Redacted()))
 	case u.ForceQuery || u.RawQuery != "":
-		return mistakef("client: URL %q: FTP knows no query, so write the question mark as %%3F", cut(u.Redacted()))
+		return notSentf("client: URL %q: FTP knows no query, so write the question mark as %%3F", cut(u.Redacted()))
 	case strings.Contains(path, "//") || strings.Contains(strings.ToLower(path), "%2f") || strings.Contains(path, ";"):
-		return mistakef("client: FTP clients read the path of URL %q in different ways: write it without //, %%2F and ;", cut(u.Redacted()))
+		return notSentf("client: FTP clients differ on the path of URL %q: write it without //, %%2F, ;", cut(u.Redacted()))
 	}
 	return nil
 }
 
-// sameHost reports whether written and canonical identify the same host, both when dialing and in the Host field. ASCII
-// case and the scheme's own port change neither, so they may stay as written, unless they are signed: then the canonical
-// form is (RFC 9421 §2.2.3), and not all receivers make it. For some spellings of an internationalised name net/http
+// sameHost reports whether a host may stay as written, because it is the canonical one when dialing and in the Host
+// field. ASCII case and the scheme's own port change neither. With Sign nothing may differ: the canonical form is
+// signed (RFC 9421 §2.2.3), and not all receivers make it. For some spellings of an internationalised name net/http
 // dials one host and names another.
 func (g *gate) sameHost(written, canonical, scheme string) bool {
 	if written == canonical || g.sign != nil {
@@ -151,6 +151,6 @@ func (g *gate) sameHost(written, canonical, scheme string) bool {
 	case "http":
 		written = strings.TrimSuffix(written, ":80")
 	}
-	// canonical is ASCII: with equal lengths no other letter can fold to one of its own.
+	// canonical is ASCII: if the lengths are equal, no letter beyond ASCII can fold to one of its own.
 	return len(written) == len(canonical) && strings.EqualFold(written, canonical)
 }

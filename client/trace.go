@@ -49,9 +49,9 @@ type DecidedInfo struct {
 func (d DecidedInfo) String() string {
 	what := d.Answer.String()
 	if d.Err != nil {
-		what = said(d.Err.Error())
+		what = printable(d.Err.Error())
 	}
-	return fmt.Sprintf("%s: %s (%v)", what, printed(d.URL), d.Took)
+	return fmt.Sprintf("%s: %s (%v)", what, printableURL(d.URL), d.Took)
 }
 
 // LogValue returns what String does.
@@ -60,7 +60,7 @@ func (d DecidedInfo) LogValue() slog.Value { return slog.StringValue(d.String())
 // FetchedInfo says what came of reading the robots.txt of one origin.
 type FetchedInfo struct {
 	Origin  fetch.Origin
-	Refresh bool          // there was a copy to validate
+	Refresh bool          // a copy was validated
 	Result  *fetch.Result // status, redirects, why it is unreachable; nil if Err is not
 	Err     error         // why the site was not asked, or nil
 	Took    time.Duration // with the wait for the Pacer
@@ -75,7 +75,7 @@ func (f FetchedInfo) String() string {
 	case f.Result != nil:
 		what = f.Result.String()
 	}
-	return fmt.Sprintf("%s: robots.txt of %s (%v)", said(what), cut(f.Origin.String()), f.Took)
+	return fmt.Sprintf("%s: robots.txt of %s (%v)", printable(what), cut(f.Origin.String()), f.Took)
 }
 
 // LogValue returns what String does.
@@ -90,9 +90,9 @@ type WaitedInfo struct {
 
 // String returns the error, if there is one, and how long which URL waited, in one line.
 func (w WaitedInfo) String() string {
-	text := fmt.Sprintf("waited %v: %s", w.Took, printed(w.URL))
+	text := fmt.Sprintf("waited %v: %s", w.Took, printableURL(w.URL))
 	if w.Err != nil {
-		text = said(w.Err.Error()) + ": " + text
+		text = printable(w.Err.Error()) + ": " + text
 	}
 	return text
 }
@@ -100,10 +100,10 @@ func (w WaitedInfo) String() string {
 // LogValue returns what String does.
 func (w WaitedInfo) LogValue() slog.Value { return slog.StringValue(w.String()) }
 
-// printed returns u as text for people, without its password.
-func printed(u *url.URL) string {
+// printableURL returns u as text for people, without its password.
+func printableURL(u *url.URL) string {
 	if u == nil {
 		return "no URL"
 	}
-	return said(u.Redacted())
+	return printable(u.Redacted())
 }

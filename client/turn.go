@@ -15,31 +15,31 @@ import (
 )
 
 // Turn is the leave to send one request: robots.txt allows it, and it should start at once. [Transport.Turn] and
-// [Transport.Try] give it. Send the request with Context, or, if something else sends it (another process, a library
-// that takes no http.RoundTripper), say how that ended with Answered and End.
+// [Transport.Try] return one. Send the request with Context. If something else sends it (another process, a library
+// that takes no http.RoundTripper), report how that ended with Answered and End.
 //
-// A Turn takes a place at the origin until End: with MaxUnderway 1, no other request there starts. So call End in any
-// case, even if the Turn was not used. Its methods may be called concurrently.
+// A Turn takes a place at the origin until End: with MaxUnderway 1, no other request there starts. So always call End,
+// even if the Turn was not used. Its methods may be called concurrently.
 type Turn struct {
 	keeper *pace.Keeper
 	origin fetch.Origin
-	place  *pace.Place // nil: nothing waits for the end
-	gone   atomic.Bool // the place is a request's, or given back
+	place  *pace.Place // nil with WithoutRobots
+	gone   atomic.Bool // a request has taken the place over, or it was given back
 }
 
 type turnKey struct{}
 
 // Context returns a context for the request that the turn is for. The first request to the Turn's origin that is made
-// with it, through a Transport with the same Pacer and whatever its path, is sent on the turn: it is decided on as always,
+// with it through a Transport with the same Pacer, whatever its path, is sent on the turn: it is decided on as always,
 // and keeps the distance once more if another request has started or ended since, or the site asked for a pause. The
-// place then ends with the body of the answer, and End does nothing. Later requests, such as the hops of redirects, wait
-// in line. A Turn in a context hides one that is there already.
+// place then ends with the body of the answer, and End does nothing. Later requests, such as the hops of redirects,
+// wait in line. A Turn in a context hides any Turn that is there already.
 func (t *Turn) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, turnKey{}, t)
 }
 
-// turnIn returns the place that a context brings for a request to o, which is then the request's, or nil.
-func turnIn(ctx context.Context, k *pace.Keeper, o fetch.Origin) *pace.Place {
+// claimTurn returns the place of the Turn in a context for a request to o, which takes it over, or nil.
+func claimTurn(ctx context.Context, k *pace.Keeper, o fetch.Origin) *pace.Place {
 	t, ok := ctx.Value(turnKey{}).(*Turn)
 	if !ok || t.place == nil || t.keeper != k || t.origin != o || !t.gone.CompareAndSwap(false, true) {
 		return nil
@@ -57,8 +57,8 @@ func (t *Turn) Delay() time.Duration {
 }
 
 // Answered tells the Pacer how the site answered a request that no Transport sent: a 429 or 5xx makes it pause, for the
-// Retry-After of header if there is one. Status 0 means that no answer came, which counts like a 5xx. Call it before End,
-// and not at all for a request that was not sent.
+// Retry-After of header if there is one. Status 0 means that no answer came, which counts like a 5xx. Call it before
+// End, and not at all if the request was not sent.
 func (t *Turn) Answered(status int, header http.Header) {
 	if t.place != nil {
 		t.place.Answered(status, fetch.RetryAfter(status, header, time.Now()))
@@ -75,19 +75,19 @@ func (t *Turn) End() {
 // Turn reads robots.txt, decides on a GET of u with ctx, and waits for its turn, as RoundTrip does. The request should
 // start at once. See [Turn] for how it is sent.
 //
-// With a context of WithoutRobots it returns at once. The errors are those of RoundTrip. Without a Pacer, or with a
-// scheme that RoundTrip does not gate, Turn fails.
+// With a context of WithoutRobots it returns at once. The errors are those of RoundTrip. Turn fails without a Pacer,
+// and for a scheme that RoundTrip does not gate.
 func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
 	return t.turn(ctx, u, untilRead)
 }
 
-// Try is Turn without waiting, for a queue: there is a Turn, a refusal as of RoundTrip, or a *LateError, whose At is when
-// to ask again. That is also the answer while robots.txt is being read, which goes on meanwhile. The worker of the queue
-// puts the URL back until At, and goes on with one of another site.
+// Try is Turn without waiting, for a queue: it returns a Turn, a refusal as RoundTrip does, or a *LateError, whose At
+// is when to ask again. It also returns a *LateError while robots.txt is being read, which goes on meanwhile. The
+// worker of the queue puts the URL back until At, and goes on with one of another site.
 //
 // A Try that came too early keeps a place in line at the origin until At plus 250 ms, for the next Try there, whatever
-// its URL; one that comes later stands at the end of the line. With Pacer.Turns it waits for the answer of the store,
-// but no longer than ctx.
+// its URL. One that comes after that goes to the end of the line. With Pacer.Turns, Try waits for the answer of the
+// store, but no longer than ctx.
 func (t *Transport) Try(ctx context.Context, u *url.URL) (*Turn, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -101,7 +101,7 @@ func (t *Transport) turn(ctx context.Context, u *url.URL, w waiting) (*Turn, err
 	case err != nil:
 		return nil, err
 	case g.keeper == nil:
-		return nil, mistakef("client: Turn and Try need a Transport with a Pacer")
+		return nil, notSentf("client: Turn and Try need a Transport with a Pacer")
 	}
 	req := (&http.Request{URL: u}).WithContext(ctx)
 	own := gatingOf(ctx)
@@ -119,8 +119,8 @@ func (t *Transport) turn(ctx context.Context, u *url.URL, w waiting) (*Turn, err
 	return &Turn{keeper: g.keeper, origin: r.origin, place: place}, nil
 }
 
-// leastWait is the shortest wait for a turn that Trace is told of.
-const leastWait = time.Millisecond
+// minWait is the shortest wait for a turn that is reported to Trace.
+const minWait = time.Millisecond
 
 // turn waits for the turn of req, which r allows, and takes a place.
 func (g *gate) turn(ctx context.Context, req *http.Request, r *ruling, ask pace.Ask) (*pace.Place, error) {
@@ -134,8 +134,8 @@ func (g *gate) turn(ctx context.Context, req *http.Request, r *ruling, ask pace.
 	}
 	start := time.Now()
 	place, err := take(ctx, ask)
-	err = toldOf(r.origin, err)
-	if took := time.Since(start); took >= leastWait && g.trace.Waited != nil && !g.closed.Load() {
+	err = fromPace(r.origin, err)
+	if took := time.Since(start); took >= minWait && g.trace.Waited != nil && !g.closed.Load() {
 		g.trace.Waited(ctx, WaitedInfo{URL: req.URL, Err: err, Took: took})
 	}
 	if err != nil && ask.Held != nil {
@@ -144,13 +144,13 @@ func (g *gate) turn(ctx context.Context, req *http.Request, r *ruling, ask pace.
 	return place, err
 }
 
-// toldOf returns an error of the Keeper in the words of this package.
-func toldOf(o fetch.Origin, err error) error {
+// fromPace returns an error of the Keeper as one of this package.
+func fromPace(o fetch.Origin, err error) error {
 	if err == nil {
 		return nil
 	}
 	if late, ok := err.(*pace.Late); ok {
-		return lateAt(o, late)
+		return newLateError(o, late)
 	}
 	if slow, ok := err.(*pace.Slow); ok {
 		return &DelayError{Origin: o.Clone(), Delay: slow.Asked, Max: slow.Max}
@@ -158,23 +158,23 @@ func toldOf(o fetch.Origin, err error) error {
 	return err
 }
 
-func lateAt(o fetch.Origin, late *pace.Late) *LateError {
-	return &LateError{Origin: o.Clone(), At: late.At, Delay: late.Delay, Paused: late.Paused, fault: late.Fault}
+func newLateError(o fetch.Origin, late *pace.Late) *LateError {
+	return &LateError{Origin: o.Clone(), At: late.At, Delay: late.Delay, Paused: late.Paused, turnsErr: late.Err}
 }
 
-// freshTime is how old a copy may be that a request is decided on once more by, however short its lifetime: a site whose
-// file expires sooner than its delay would get nothing but requests for it.
+// freshTime is how old a copy may be, however short its lifetime, to decide on a request once more: a site whose file
+// expires sooner than its delay would otherwise get nothing but requests for the file.
 const freshTime = time.Minute
 
-// recheck decides once more on a request whose turn has come, and that first stood in line at a moment: by what the
-// cache holds, else by what it last saw if that is fresh, else by what robots.txt says now.
+// recheck decides once more on a request whose turn has come, and that has stood first in line since a moment: by what
+// the cache holds, else by what it last held if that is fresh, else by what robots.txt says now.
 func (g *gate) recheck(ctx context.Context, req *http.Request, r *ruling, first time.Time) error {
 	seen, start := r.result, time.Now()
 	now := *r
 	now.waitFor = inMemory
 	err := g.decide(ctx, req, &now)
 	if errors.Is(err, cache.ErrMiss) {
-		last := now.result // the newest that memory has, which holds no longer
+		last := now.result // the newest that memory has, though it no longer holds
 		switch newer := last != nil && (seen == nil || last.Time.After(seen.Time)); {
 		case newer && start.Sub(last.Time) < freshTime:
 			now.policy, err = last.Policy, nil
@@ -189,13 +189,13 @@ func (g *gate) recheck(ctx context.Context, req *http.Request, r *ruling, first 
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, ErrClosed), errors.Is(err, cache.ErrClosed): // who was let through goes on
+	case errors.Is(err, ErrClosed), errors.Is(err, cache.ErrClosed): // what was let through goes on
 		return nil
 	case err == nil && now.Allowed:
 		now.waitFor = r.waitFor
 		*r = now
 		return nil
 	}
-	g.tell(ctx, req, &now, err, time.Since(start))
+	g.traceDecided(ctx, req, &now, err, time.Since(start))
 	return cmp.Or(err, now.refusal(req.URL))
 }

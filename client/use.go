@@ -9,7 +9,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy/usage"
 )
 
-// labels are those that a use may have, sorted.
+// labels returns those that a use may have, sorted.
 var labels = sync.OnceValue(func() (all []string) {
 	for _, m := range usage.Table() {
 		all = append(all, string(m.Label))
@@ -18,18 +18,18 @@ var labels = sync.OnceValue(func() (all []string) {
 	return slices.Compact(all)
 })
 
-// usesMisuse returns what is wrong with the declared uses, or nil. A misspelt one would never be disallowed.
-func usesMisuse(uses []string) error {
+// checkUses returns what is wrong with the declared uses, or nil. A misspelt one would never be disallowed.
+func checkUses(uses []string) error {
 	for _, use := range uses {
 		if !slices.Contains(labels(), use) {
-			return mistakef("client: Uses has %q, which nothing can disallow: use %s", cut(use), strings.Join(labels(), ", "))
+			return notSentf("client: Uses has %q, which nothing can disallow: use %s", cut(use), strings.Join(labels(), ", "))
 		}
 	}
 	return nil
 }
 
-// disallowedUse returns the first of the uses that a policy disallows for a target, and the statement that does it; two
-// empty texts if none is. Most files say nothing about use, and cost little here.
+// disallowedUse returns the first of the uses that a policy disallows for a target and the statement that does it, or
+// two empty strings.
 func disallowedUse(p *policy.Policy, token, target string, uses []string) (use, by string) {
 	all := usage.ParseRobots(p, token, target)
 	if all == nil {

@@ -44,8 +44,8 @@ const (
 // holds reports whether there is a reservation that can be used, now or later.
 func (r reservation) holds(now time.Time) bool { return !r.at.IsZero() && !now.After(r.until) }
 
-// needsTurns reports whether Turns has to be asked before a start: for a reservation or, if that was made some time ago,
-// whether a pause has come.
+// needsTurns reports whether Turns has to be asked before a start: for a reservation or, if that was made some time
+// ago, whether a pause has come.
 func (l *line) needsTurns(now time.Time) bool {
 	known := pauseKnown + 2*l.k.fleet.roundTrip
 	return l.k.Turns != nil && (!l.reserved.holds(now) || now.Sub(l.reserved.asked) > known)
@@ -59,8 +59,8 @@ func (l *line) asksAt(at, now time.Time) time.Time {
 	return at
 }
 
-// askTurns asks Turns, unless another does so. Of the lines whose latest question failed, one at a time finds out whether
-// it works again; the others go on, since a part of a cluster may be away.
+// askTurns asks Turns, unless another does so. Of the lines whose latest question failed, one at a time finds out
+// whether it works again; the others go on, since a part of a cluster may be away.
 func (l *line) askTurns(ctx context.Context, w *waiter, now time.Time) error {
 	f := &l.k.fleet
 	switch failing := l.failing() && now.Before(f.next); {
@@ -86,7 +86,7 @@ func (l *line) askTurns(ctx context.Context, w *waiter, now time.Time) error {
 }
 
 // failing reports whether the latest question of the line failed, and no other that had failed has worked since.
-func (l *line) failing() bool { return l.fault != nil && l.faulty.After(l.k.fleet.worked) }
+func (l *line) failing() bool { return l.turnsErr != nil && l.turnsErrAt.After(l.k.fleet.worked) }
 
 // reserve asks for a start. How long the answer says to wait counts from its arrival, so the start comes late by a
 // part of the round trip, and by what the machine adds. The slack makes up for both: it is part of the distance, and a
@@ -112,7 +112,7 @@ func (l *line) reserve(ctx context.Context, w *waiter, now time.Time) {
 	}
 }
 
-// slack is how late a start may be. A Try comes back by a timer of its caller's, who also sends on a place that is kept.
+// slack is how late a start may be. A Try comes back by its caller's timer, as does who sends on a place that is kept.
 func (l *line) slack(w *waiter) time.Duration {
 	d := turnsSlack + 2*l.k.fleet.roundTrip
 	if w.try || w.Kept {
@@ -154,7 +154,7 @@ func (l *line) question(ctx context.Context, now time.Time, ask func(context.Con
 	k.mu.Lock()
 	switch again := l.failing(); {
 	case err == nil || errors.Is(err, turns.ErrForgotten):
-		f.roundTrip, l.fault = answered.Sub(now), nil
+		f.roundTrip, l.turnsErr = answered.Sub(now), nil
 		if again {
 			f.pause, f.worked = 0, answered
 		}
@@ -162,7 +162,7 @@ func (l *line) question(ctx context.Context, now time.Time, ask func(context.Con
 		if again {
 			f.pause = min(2*f.pause, longestFault)
 		}
-		f.pause, l.fault, l.faulty = max(f.pause, shortestFault), err, answered
+		f.pause, l.turnsErr, l.turnsErrAt = max(f.pause, shortestFault), err, answered
 		f.next = answered.Add(f.pause)
 	case again: // who asked has gone
 		f.next = answered
@@ -196,8 +196,8 @@ func (k *Keeper) tell(key string, pause time.Duration) {
 	}()
 }
 
-// Shutdown waits until Turns knows of all pauses, or cannot be told of them, for five seconds at most. The error is that
-// of ctx.
+// Shutdown waits until Turns knows of all pauses, or cannot be told of them, for five seconds at most. The error is
+// that of ctx.
 func (k *Keeper) Shutdown(ctx context.Context) error {
 	k.mu.Lock()
 	told := k.fleet.told

@@ -307,7 +307,7 @@ func TestAStoreThatFails(t *testing.T) {
 					t.Errorf("asked %d times", asked)
 				}
 				_, err := a.Try(t.Context(), Ask{Origin: site})
-				if late := new(Late); !errors.As(err, &late) || late.Fault == nil {
+				if late := new(Late); !errors.As(err, &late) || late.Err == nil {
 					t.Errorf("Try: %v", err)
 				}
 				store.set(nil, false)

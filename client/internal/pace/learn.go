@@ -30,8 +30,8 @@ const (
 
 // Learn notes what robots.txt asks of a reader: the group of that reader in p. The reader is the product token and the
 // dialect that it is read in, as any text. What is kept is the largest delay of all readers at o that were heard of
-// within an hour. The same pointer is the same set of rules, so a call that brings nothing new is cheap. If p is nil, the
-// file is unreachable: what was asked for before is kept.
+// within an hour. The same pointer is the same set of rules, so a call that brings nothing new is cheap. If p is nil,
+// the file is unreachable: what was asked for before is kept.
 func (k *Keeper) Learn(o fetch.Origin, reader string, p *policy.Policy, g policy.Group) {
 	rules := weak.Make(p)
 	if k.knows(o, reader, rules) {

@@ -32,10 +32,10 @@ type line struct {
 	waiting list.List // of *waiter: robots.txt, then a place that is held, then the others, each as they came
 	tried   *waiter   // the place in line that a Try has left, or nil
 
-	asking   bool      // somebody asks Turns
-	fault    error     // why the latest question failed; nil: it did not
-	faulty   time.Time // when
-	reserved reservation
+	asking     bool      // somebody asks Turns
+	turnsErr   error     // why the latest question failed; nil: it did not
+	turnsErrAt time.Time // when
+	reserved   reservation
 }
 
 // waiter is who waits in a line.
@@ -44,7 +44,7 @@ type waiter struct {
 	try     bool
 	elem    *list.Element // of line.waiting
 	decided time.Time     // when it was last decided on
-	since   time.Time     // when it came to stand first, or the first Try of its place came; zero: what was read may be too old
+	since   time.Time     // when it became the first, or the first Try of its place came; zero: decide by nothing older
 	due     time.Time     // when its time first came, and it waited for a header; zero: not yet
 	least   time.Time     // the turn comes no sooner, says Turns
 	told    time.Time     // At of the Try that left this place
@@ -65,7 +65,7 @@ func (k *Keeper) take(ctx context.Context, a Ask, try bool) (*Place, error) {
 	}
 	if a.Held.isFresh(now) && l.tooSlow(new(waiter), now) == nil {
 		a.Held.began, l.last = now, now
-		a.Held.hush()
+		a.Held.markSilent()
 		return a.Held, nil
 	}
 	w := l.enter(a, try, now)
@@ -93,9 +93,9 @@ func (l *line) step(ctx context.Context, w *waiter, now time.Time) (*Place, erro
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, l.because(w, context.Cause(ctx))
+		return nil, l.waitErr(w, context.Cause(ctx))
 	case hasDeadline && now.After(deadline): // ctx does not say so yet
-		return nil, l.because(w, context.DeadlineExceeded)
+		return nil, l.waitErr(w, context.DeadlineExceeded)
 	case w.try && (!first || l.isFull(w) || at.After(now)):
 		return nil, l.leftBy(w, l.late(w, at, l.ahead(w), now))
 	case hasDeadline && at.After(deadline):
@@ -121,8 +121,8 @@ func (l *line) step(ctx context.Context, w *waiter, now time.Time) (*Place, erro
 	return nil, nil
 }
 
-// earliest is when w can start, as far as is known; never before now. Whether others go first, and whether a request has
-// to end, is not in it.
+// earliest is when w can start, as far as is known; never before now. Whether others go first, and whether a request
+// has to end, is not in it.
 func (l *line) earliest(w *waiter, now time.Time) time.Time {
 	from := l.last
 	if w.Robots {
@@ -133,8 +133,9 @@ func (l *line) earliest(w *waiter, now time.Time) time.Time {
 	if l.reserved.holds(now) {
 		at = later(at, l.reserved.at)
 	}
-	if t := l.tried; t != nil && !w.Robots && w.Held == nil && t != w && l.waiting.Front() == t.elem && at.Add(l.delay(at)).After(t.told) {
-		at = later(at, t.told.Add(tryGrace)) // its start would take the one that Try was told of
+	t := l.tried
+	if t != nil && t != w && l.waiting.Front() == t.elem && w.rank() == 0 && at.Add(l.delay(at)).After(t.told) {
+		at = later(at, t.told.Add(tryGrace)) // w would take the start that the Try was told of
 	}
 	return at
 }
@@ -168,7 +169,7 @@ func (l *line) start(w *waiter, now time.Time) *Place {
 	l.last = now
 	l.reserved = reservation{}
 	if !w.try && !w.Kept { // it is sent at once, and the next in line may look before its Start
-		p.hush()
+		p.markSilent()
 	}
 	return p
 }
@@ -206,8 +207,8 @@ func (l *line) enter(a Ask, try bool, now time.Time) *waiter {
 	return w
 }
 
-// rank tells who goes first. Robots.txt does: others may be waiting for what it says. Who holds a place goes before those
-// who may be waiting for it.
+// rank tells who goes first. Robots.txt does: others may be waiting for what it says. Who holds a place goes before
+// those who may be waiting for it.
 func (w *waiter) rank() int {
 	switch {
 	case w.Robots:
@@ -262,8 +263,8 @@ func (l *line) lapse(now time.Time) {
 	}
 }
 
-// late says when w can start, if as many go before it, the first of them at a time; paused by a pause that lasts beyond
-// a time.
+// late says when w can start if so many go before it, of whom the first can start at a time. A pause counts if it lasts
+// beyond another time.
 func (l *line) late(w *waiter, at time.Time, ahead int, beyond time.Time) *Late {
 	d := l.delay(at)
 	if l.isFull(w) { // a request has to end, and then comes a delay
@@ -273,15 +274,15 @@ func (l *line) late(w *waiter, at time.Time, ahead int, beyond time.Time) *Late 
 		at = later(at, time.Now().Add(tryAgain))
 	}
 	ahead = min(ahead, 10_000) // keeps the product in range
-	return &Late{At: at.Add(time.Duration(ahead) * d), Delay: d, Paused: l.resume.After(beyond), Fault: l.fault}
+	return &Late{At: at.Add(time.Duration(ahead) * d), Delay: d, Paused: l.resume.After(beyond), Err: l.turnsErr}
 }
 
-// because wraps why the wait of w has ended together with what it waited for: why Turns could not be asked, or a body
+// waitErr wraps why the wait of w has ended together with what it waited for: why Turns could not be asked, or a body
 // that nobody has closed.
-func (l *line) because(w *waiter, cause error) error {
+func (l *line) waitErr(w *waiter, cause error) error {
 	switch {
-	case l.fault != nil:
-		return fmt.Errorf("%w (waiting for the store of turns: %w)", cause, l.fault)
+	case l.turnsErr != nil:
+		return fmt.Errorf("%w (waiting for the store of turns: %w)", cause, l.turnsErr)
 	case errors.Is(cause, context.DeadlineExceeded) && l.isFull(w):
 		return fmt.Errorf("%w (waiting for another request to the site to end)", cause)
 	}

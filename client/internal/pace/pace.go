@@ -34,8 +34,8 @@ const (
 	headerPatience = 5 * time.Second
 )
 
-// Keeper keeps the pace of all origins. Its fields are those of a client.Pacer with their zero values resolved, and must
-// not change after the first use. It has goroutines only while it tells Turns of pauses.
+// Keeper keeps the pace of all origins. Its fields are those of a client.Pacer with their zero values resolved, and
+// must not change after the first use. It has goroutines only while it tells Turns of pauses.
 type Keeper struct {
 	Delay            time.Duration // kept where robots.txt asks for none
 	MinDelay         time.Duration // a floor that nothing undercuts; zero: none
@@ -94,8 +94,8 @@ func (k *Keeper) Next(o fetch.Origin) *Late {
 	return l.late(w, l.earliest(w, now), l.waiting.Len(), now)
 }
 
-// Later is Next for a Try whose robots.txt is being read: that takes the next start, and a page the one after. It takes a
-// place in line as a Try does.
+// Later is Next for a Try whose robots.txt is being read: that takes the next start, and a page the one after. It takes
+// a place in line as a Try does.
 func (k *Keeper) Later(o fetch.Origin) *Late {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -109,8 +109,8 @@ func (k *Keeper) Later(o fetch.Origin) *Late {
 	return late
 }
 
-// Since is when the first Try came that took the place in line that is kept for one; zero: there is none, or a pause has
-// come since.
+// Since is when the first Try came that took the place in line that is kept for one; zero: there is none, or a pause
+// has come since.
 func (k *Keeper) Since(o fetch.Origin) (first time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -138,14 +138,14 @@ type Late struct {
 	At     time.Time     // when it can come, as far as is known
 	Delay  time.Duration // the distance kept at the origin
 	Paused bool          // because of a pause, that the site asked for or needs
-	Fault  error         // why Turns could not be asked; nil: it could
+	Err    error         // why Turns could not be asked; nil: it could
 }
 
 func (l *Late) Error() string {
 	why := ""
 	switch {
-	case l.Fault != nil:
-		why = ": " + l.Fault.Error()
+	case l.Err != nil:
+		why = ": " + l.Err.Error()
 	case l.Paused:
 		why = ", after a pause"
 	}

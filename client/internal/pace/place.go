@@ -16,7 +16,7 @@ type Place struct {
 	ended  bool
 }
 
-// isFresh reports whether a request may start on p at once: there was no other start or end since its turn, and no pause.
+// isFresh reports whether a request may start on p at once: since its turn, nothing has started or ended or paused.
 func (p *Place) isFresh(now time.Time) bool {
 	if p == nil {
 		return false
@@ -36,7 +36,7 @@ func (p *Place) Start() {
 	}
 	p.began = time.Now()
 	l.last = later(l.last, p.began)
-	p.hush()
+	p.markSilent()
 }
 
 // Answered says that the header of the answer came, or with status zero that none will. A 429 or a 5xx, or no answer,
@@ -48,7 +48,7 @@ func (p *Place) Answered(status int, retryAfter time.Duration) {
 	defer l.k.mu.Unlock()
 	now := time.Now()
 	l.header = later(l.header, now)
-	p.speak()
+	p.markHeard()
 	failed := status == 0 || status == http.StatusTooManyRequests || status >= 500
 	if failed || l.strain > 0 || l.robotsFailed {
 		if pause := l.judge(p, failed, min(retryAfter, Day), now); pause > 0 {
@@ -64,7 +64,7 @@ func (p *Place) Answered(status int, retryAfter time.Duration) {
 
 // judge notes how the site does, and returns how long to stay away.
 func (l *line) judge(p *Place, failed bool, retryAfter time.Duration, now time.Time) time.Duration {
-	row := p.robots && failed && l.robotsFailed // failures of one robots.txt in a row are one
+	again := p.robots && failed && l.robotsFailed // failures of one robots.txt in a row are one
 	if p.robots {
 		l.robotsFailed = failed
 	}
@@ -73,7 +73,7 @@ func (l *line) judge(p *Place, failed bool, retryAfter time.Duration, now time.T
 		return retryAfter
 	case failed && p.began.Before(l.failed): // requests that fail together tell of one trouble
 		return 0
-	case failed && row:
+	case failed && again:
 		l.strain = max(l.strain, 1)
 	case failed && l.pause(now) < longestPause:
 		l.strain++
@@ -120,22 +120,22 @@ func (p *Place) End() {
 		return
 	}
 	p.ended = true
-	p.speak()
+	p.markHeard()
 	l.last = later(l.last, time.Now())
 	l.underway--
 	l.wakeFirst()
 }
 
-// hush notes that a robots.txt has to wait for the header of p.
-func (p *Place) hush() {
+// markSilent notes that a robots.txt has to wait for the header of p.
+func (p *Place) markSilent() {
 	if !p.silent {
 		p.silent = true
 		p.line.silent++
 	}
 }
 
-// speak notes that no robots.txt has to wait for the header of p any more.
-func (p *Place) speak() {
+// markHeard notes that no robots.txt has to wait for the header of p any more.
+func (p *Place) markHeard() {
 	if p.silent {
 		p.silent = false
 		p.line.silent--
