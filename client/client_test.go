@@ -200,19 +200,20 @@ func TestTheCallersMistakesGetAClearError(t *testing.T) {
 	}
 }
 
-// For a spelling that net/http would dial and name differently, one canonical host is sent.
+// Whatever the spelling, the canonical host is sent: for some, net/http would dial one host and name another. A signature
+// is of the canonical host too (RFC 9421 §2.2.3), and not all receivers make it of what they get.
 func TestTheHostIsCanonicalBeforeAnythingIsSent(t *testing.T) {
 	for _, row := range []struct{ host, hostField, wantURL, wantHost string }{
 		{"a.example", "", "a.example", ""},
-		{"A.Example", "", "A.Example", ""}, // names and reaches the same
-		{"a.example:80", "", "a.example:80", ""},
+		{"A.Example", "", "a.example", ""},
+		{"a.example:80", "", "a.example", ""},
 		{"a.example.", "", "a.example", ""},
 		{"WWW.Müller.EU", "", "www.xn--mller-kva.eu", ""},
 		{"example。com", "", "example.com", ""},
 		{"１２７.0.0.1", "", "127.0.0.1", ""},
 		{"a.example:080", "a.example:080", "a.example", ""},
 		{"127.0.0.1:8080", "Müller.eu", "127.0.0.1:8080", "xn--mller-kva.eu"},
-		{"127.0.0.1:8080", "a.example", "127.0.0.1:8080", "a.example"},
+		{"127.0.0.1:8080", "A.example:80", "127.0.0.1:8080", "a.example"},
 	} {
 		base := &web{robots: robots}
 		rt := &client.Transport{Base: base}

@@ -48,7 +48,7 @@ func (g *gate) admit(req *http.Request, r *ruling) (err error) {
 }
 
 // toSend returns req, or a copy with what has to be sent: our User-Agent if it has none, and the canonical spelling of
-// the origin that was decided on.
+// the origin that was decided on. For some spellings net/http would dial one host and name another.
 func (g *gate) toSend(req *http.Request, o fetch.Origin) *http.Request {
 	out := req
 	if _, has := req.Header["User-Agent"]; !has && g.agent != nil {
@@ -57,17 +57,16 @@ func (g *gate) toSend(req *http.Request, o fetch.Origin) *http.Request {
 		maps.Copy(out.Header, req.Header)
 		out.Header["User-Agent"] = g.agent
 	}
-	scheme, host := req.URL.Scheme, o.URLHost()
-	if lower := strings.ToLower(scheme); lower != scheme || !g.sameHost(req.URL.Host, host, scheme) {
+	if scheme, host := strings.ToLower(req.URL.Scheme), o.URLHost(); scheme != req.URL.Scheme || host != req.URL.Host {
 		out = shallowCopy(out, req)
 		u := *req.URL
-		u.Scheme, u.Host = lower, host
+		u.Scheme, u.Host = scheme, host
 		out.URL = &u
 		if req.Host == req.URL.Host {
 			out.Host = "" // net/http takes it from the URL
 		}
 	}
-	if out.Host != "" && out.Host != req.URL.Host && !g.sameHost(out.Host, o.HostField(), scheme) {
+	if out.Host != "" && out.Host != o.HostField() {
 		out = shallowCopy(out, req)
 		out.Host = o.HostField()
 	}

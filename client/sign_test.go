@@ -99,39 +99,6 @@ func TestAFailingSignDoesNotSlowTheSite(t *testing.T) {
 	}
 }
 
-// A signature is of the canonical host, and that is what is sent with it: not all receivers make it of what they get.
-// Without a signature the host stays as the caller has written it.
-func TestTheHostIsCanonicalWhereItIsSigned(t *testing.T) {
-	for _, c := range []struct{ url, host, signed, plain string }{
-		{"http://EXAMPLE.com/", "", "example.com", "EXAMPLE.com"},
-		{"http://example.com:80/", "", "example.com", "example.com:80"},
-		{"https://example.com:443/", "", "example.com", "example.com:443"},
-		{"http://10.0.0.1/", "Shop.example:80", "shop.example", "Shop.example:80"},
-		{"http://example.com:8080/", "", "example.com:8080", "example.com:8080"},
-	} {
-		for _, sign := range []func(*http.Request) error{nil, func(*http.Request) error { return nil }} {
-			want := c.plain
-			if sign != nil {
-				want = c.signed
-			}
-			gate := &client.Transport{Sign: sign, Base: pagesOf(func(req *http.Request) (*http.Response, error) {
-				var wire strings.Builder
-				if err := req.Write(&wire); err != nil || !strings.Contains(wire.String(), "\r\nHost: "+want+"\r\n") {
-					t.Errorf("%s %s, signed %v: %v, sent %q, want %s", c.url, c.host, sign != nil, err, &wire, want)
-				}
-				return answer(200, "", ""), nil
-			})}
-			req := request(http.MethodGet, c.url, nil)
-			if c.host != "" {
-				req.Host = c.host
-			}
-			if _, err := gate.RoundTrip(req); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
-
 // A site that asks for a signature is not asked again behind the caller's back.
 func TestARequestForASignatureIsTheCallersToAnswer(t *testing.T) {
 	pages := 0

@@ -136,21 +136,3 @@ func checkFTP(u *url.URL) error {
 	}
 	return nil
 }
-
-// sameHost reports whether a host may stay as written, because it is the canonical one when dialing and in the Host
-// field. ASCII case and the scheme's own port change neither. With Sign nothing may differ: the canonical form is
-// signed (RFC 9421 §2.2.3), and not all receivers make it. For some spellings of an internationalised name net/http
-// dials one host and names another.
-func (g *gate) sameHost(written, canonical, scheme string) bool {
-	if written == canonical || g.sign != nil {
-		return written == canonical
-	}
-	switch scheme {
-	case "https":
-		written = strings.TrimSuffix(written, ":443")
-	case "http":
-		written = strings.TrimSuffix(written, ":80")
-	}
-	// canonical is ASCII: if the lengths are equal, no letter beyond ASCII can fold to one of its own.
-	return len(written) == len(canonical) && strings.EqualFold(written, canonical)
-}
