@@ -46,6 +46,18 @@ func TestParsingLimit(t *testing.T) {
 	}
 }
 
+// To look for a token in all names takes the product of their lengths, and both may be a stranger's.
+func TestATokenIsLookedForInNamesUpTo256Bytes(t *testing.T) {
+	file := []byte("user-agent: " + strings.Repeat("a", 300) + "\ndisallow: /\n")
+	for _, d := range []policy.Dialect{policy.Yandex, policy.Original} {
+		for n, allowed := range map[int]bool{1: false, 256: false, 257: true, 300: false, 301: true} {
+			if got := d.Parse(file).Decide(strings.Repeat("a", n), "/x").Allowed; got != allowed {
+				t.Errorf("%v: a token of %d bytes: got allowed %v, want %v", d, n, got, allowed)
+			}
+		}
+	}
+}
+
 func TestOversizeForYandexIsPermission(t *testing.T) {
 	file := append([]byte("user-agent: *\ndisallow: /\n"), make([]byte, parsingLimit)...)
 	if d := policy.Yandex.Parse(file[:parsingLimit]).Decide("Yandex", "/x"); d.Allowed {

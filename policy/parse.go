@@ -16,7 +16,7 @@ import (
 
 const (
 	maxNormal  = 1 << 20   // bytes of all patterns in normal form, which can be three times as long as written
-	maxName    = 1<<12 - 1 // bytes of a name; no real product token is as long
+	maxToken   = 256       // bytes of a token that is looked for inside names; no real one is as long
 	maxRecords = 256 << 10 // bytes of all records; the largest real file known needs half of it
 	maxDelays  = 64 << 10  // bytes reserved for delays beyond that: other records must not crowd them out
 	maxField   = 64        // bytes of a field name
@@ -127,7 +127,7 @@ func (b *builder) userAgent(value []byte, line int) {
 }
 
 func (b *builder) name(at, n int) {
-	if n > 0 && n <= maxName {
+	if n > 0 {
 		b.names = append(b.names, name{span{uint32(at), uint32(at + n)}, uint32(len(b.groups) - 1)})
 	}
 }

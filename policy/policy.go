@@ -180,7 +180,7 @@ func (p *Policy) Group(token string, fallbacks ...string) Group {
 func (p *Policy) find(token string) span {
 	r, found := p.dialect.reading(), p.named(token)
 	// Every name contains the empty token, and "*" asks for the default group.
-	if r.substring && token != "" && token != "*" && (r.firstRecord || found.len() == 0) {
+	if r.substring && token != "" && token != "*" && len(token) <= maxToken && (r.firstRecord || found.len() == 0) {
 		found = p.named(p.firstWith(token))
 	}
 	if r.firstRecord {
