@@ -12,13 +12,13 @@ import (
 // fleet is what a Keeper knows of Turns.
 type fleet struct {
 	roundTrip time.Duration // of the latest question
-	pause     time.Duration // after a failure, until the next question of a line whose latest has failed
-	next      time.Time     // when that is: of one such line, whose answer the others wait for
-	worked    time.Time     // when such a line last had an answer: those that failed before ask again
-	told      chan struct{} // closed when all pauses so far are told; nil: there were none
+	pause     time.Duration // how long failing lines leave Turns alone after a failure
+	next      time.Time     // when one of them may ask again; the others wait for its answer
+	worked    time.Time     // when a failing line last got an answer: those that failed before that may ask again
+	told      chan struct{} // closed when Turns has been told of all pauses so far; nil if there were none
 }
 
-// reservation is a start that Turns gave to a line: to whoever stands first there when it comes.
+// reservation is a start that Turns gave to a line, for whoever stands first when it comes.
 type reservation struct {
 	at    time.Time
 	until time.Time // a start after that may be too close to another process's
@@ -26,16 +26,16 @@ type reservation struct {
 }
 
 const (
-	// pauseKnown is how long, besides the way there and back, no start needs a question for pauses.
+	// pauseKnown is how long, besides two round trips, the answer holds that there is no pause.
 	pauseKnown = 100 * time.Millisecond
 
 	// turnsTimeout bounds one question.
 	turnsTimeout = 2500 * time.Millisecond
 
-	// tellTimeout bounds how long Turns is told of one pause, again and again if it fails.
+	// tellTimeout bounds the attempts to tell Turns of one pause.
 	tellTimeout = 5 * time.Second
 
-	// turnsSlack is how late a process may be, besides what it takes to ask.
+	// turnsSlack is how late a start may be, besides the time to ask.
 	turnsSlack = 20 * time.Millisecond
 
 	shortestFault, longestFault = 100 * time.Millisecond, 2 * time.Second
@@ -44,14 +44,13 @@ const (
 // holds reports whether there is a reservation that can be used, now or later.
 func (r reservation) holds(now time.Time) bool { return !r.at.IsZero() && !now.After(r.until) }
 
-// needsTurns reports whether Turns has to be asked before a start: for a reservation or, if that was made some time
-// ago, whether a pause has come.
+// needsTurns reports whether Turns has to be asked before a start: for a reservation or, if that is older, for pauses.
 func (l *line) needsTurns(now time.Time) bool {
 	known := pauseKnown + 2*l.k.fleet.roundTrip
 	return l.k.Turns != nil && (!l.reserved.holds(now) || now.Sub(l.reserved.asked) > known)
 }
 
-// asksAt is when to look at Turns before a start at a time: so long before that the answer comes by then.
+// asksAt returns when to ask Turns, for the answer to come by the time of a start.
 func (l *line) asksAt(at, now time.Time) time.Time {
 	if l.reserved.holds(now) && l.needsTurns(at) {
 		return at.Add(-l.k.fleet.roundTrip)
@@ -59,8 +58,8 @@ func (l *line) asksAt(at, now time.Time) time.Time {
 	return at
 }
 
-// askTurns asks Turns, unless another does so. Of the lines whose latest question failed, one at a time finds out
-// whether it works again; the others go on, since a part of a cluster may be away.
+// askTurns asks Turns, unless another waiter does so. Of the lines whose latest question failed, one at a time finds
+// out whether Turns works again. The other lines go on asking, since only a part of a cluster may be away.
 func (l *line) askTurns(ctx context.Context, w *waiter, now time.Time) error {
 	f := &l.k.fleet
 	switch failing := l.failing() && now.Before(f.next); {
@@ -85,7 +84,7 @@ func (l *line) askTurns(ctx context.Context, w *waiter, now time.Time) error {
 	return nil
 }
 
-// failing reports whether the latest question of the line failed, and no other that had failed has worked since.
+// failing reports whether the latest question of the line failed, and no failing line has got an answer since.
 func (l *line) failing() bool { return l.turnsErr != nil && l.turnsErrAt.After(l.k.fleet.worked) }
 
 // reserve asks for a start. How long the answer says to wait counts from its arrival, so the start comes late by a
@@ -143,7 +142,7 @@ func (l *line) askForPauses(ctx context.Context, w *waiter, now time.Time) {
 	}
 }
 
-// question asks Turns, without the lock. It returns when the answer came, and notes how long that took, or the failure.
+// question asks Turns, without the lock. It returns when the answer came, and notes the round trip or the failure.
 func (l *line) question(ctx context.Context, now time.Time, ask func(context.Context) error) (time.Time, error) {
 	k, f := l.k, &l.k.fleet
 	k.mu.Unlock()
@@ -164,13 +163,13 @@ func (l *line) question(ctx context.Context, now time.Time, ask func(context.Con
 		}
 		f.pause, l.turnsErr, l.turnsErrAt = max(f.pause, shortestFault), err, answered
 		f.next = answered.Add(f.pause)
-	case again: // who asked has gone
+	case again: // the one who asked has given up: another may
 		f.next = answered
 	}
 	return answered, err
 }
 
-// tell tells Turns of a pause that has begun here. It does not wait for that.
+// tell tells Turns of a pause that has begun here, in the background.
 func (k *Keeper) tell(key string, pause time.Duration) {
 	if k.Turns == nil {
 		return

@@ -11,17 +11,17 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// lesson is what robots.txt asks of one reader. Several that share a Pacer are one visitor to the site, so the largest
+// lesson is what robots.txt asks of one reader. Readers that share a Pacer are one visitor to the site, so the largest
 // delay of those in use is kept.
 type lesson struct {
 	reader string
-	rules  weak.Pointer[policy.Policy] // that it was learned from; the memory of the cache is not held up
+	rules  weak.Pointer[policy.Policy] // that it was learned from; weak, because the cache decides what stays in memory
 	rate   policy.Rate
 	used   time.Time
 }
 
 const (
-	// mostReaders bounds what is kept of one origin. Beyond it, those who are asked for less are learned again each time.
+	// mostReaders bounds what is kept of one origin. Beyond it, the reader with the least delay is forgotten.
 	mostReaders = 8
 
 	// readerIdle is how long a reader without requests goes on to slow the others.
@@ -51,7 +51,7 @@ func (k *Keeper) Learn(o fetch.Origin, reader string, p *policy.Policy, g policy
 	l.wakeFirst()
 }
 
-// knows reports whether there is nothing to learn. It notes that the reader is in use, and drops those that are not.
+// knows reports whether there is nothing to learn. It notes that the reader is in use, and drops idle ones.
 func (k *Keeper) knows(o fetch.Origin, reader string, rules weak.Pointer[policy.Policy]) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -107,7 +107,7 @@ func (l *line) delay(t time.Time) time.Duration {
 	return d
 }
 
-// change is when, after t, the answer of delay may change; zero if it never does.
+// change returns when, after t, the delay may change; zero if it never does.
 func (l *line) change(t time.Time) (next time.Time) {
 	for i := range l.lessons {
 		if _, until, _ := l.lessons[i].rate.At(t); next.IsZero() || !until.IsZero() && until.Before(next) {
@@ -117,8 +117,8 @@ func (l *line) change(t time.Time) (next time.Time) {
 	return next
 }
 
-// spaced is the first time, not before now, that lies the delay after from. The delay may change with the hour (a
-// Request-rate with a window), so it goes from one change to the next.
+// spaced returns the first time, not before now, that is the delay or more after from. The delay may change with the
+// hour (a Request-rate with a window), so it goes from one change to the next.
 func (l *line) spaced(from, now time.Time) time.Time {
 	if from.IsZero() {
 		return now

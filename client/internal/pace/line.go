@@ -9,11 +9,11 @@ import (
 )
 
 // line is what a Keeper knows of one origin, and who waits there. Keeper.mu guards it: its methods are called with the
-// lock held, and those that wait give it up meanwhile.
+// lock held, and those that wait (sleep, recheck, question) release it meanwhile.
 //
-// A rate.Limiter (golang.org/x/time) does not do. Its bucket fills from the start of a request, while the delay has to
-// run from the end too; a reservation, once made, keeps its time, whether a pause comes in between or a caller ahead
-// gives up; and it does not count what is under way.
+// A rate.Limiter (golang.org/x/time) would not do. Its bucket fills from the start of a request, while the delay has to
+// run from the end too. A reservation keeps its time even if a pause comes in between or a caller ahead gives up. And
+// it does not count what is under way.
 type line struct {
 	k   *Keeper
 	key string // of Turns
@@ -21,19 +21,19 @@ type line struct {
 	last     time.Time // the latest start or end of a request
 	header   time.Time // the latest answer
 	underway int       // places that are taken
-	silent   int       // of them, requests that are handed on and have no answer
+	silent   int       // of them, requests that were handed on and have no answer yet
 
-	resume       time.Time // no start before: the site asked for a pause, or suffers
+	resume       time.Time // no start before: the site asked for a pause, or needs one
 	strain       int       // failures, less the good answers since
 	failed       time.Time // the latest failure that made its own pause
-	robotsFailed bool      // the latest robots.txt has
+	robotsFailed bool      // the latest robots.txt failed
 
 	lessons []lesson  // what robots.txt asks for
 	waiting list.List // of *waiter: robots.txt, then a place that is held, then the others, each as they came
 	tried   *waiter   // the place in line that a Try has left, or nil
 
-	asking     bool      // somebody asks Turns
-	turnsErr   error     // why the latest question failed; nil: it did not
+	asking     bool      // somebody is asking Turns
+	turnsErr   error     // why the latest question failed, or nil
 	turnsErrAt time.Time // when
 	reserved   reservation
 }
@@ -45,13 +45,13 @@ type waiter struct {
 	elem    *list.Element // of line.waiting
 	decided time.Time     // when it was last decided on
 	since   time.Time     // when it became the first, or the first Try of its place came; zero: decide by nothing older
-	due     time.Time     // when its time first came, and it waited for a header; zero: not yet
-	least   time.Time     // the turn comes no sooner, says Turns
+	due     time.Time     // when its time first came, but it had to wait for a header; zero if not yet
+	least   time.Time     // the earliest turn, as Turns has it
 	told    time.Time     // At of the Try that left this place
 	wake    chan struct{} // holds one: things have changed, look again
 }
 
-// take goes through the line.
+// take is Take or Try.
 func (k *Keeper) take(ctx context.Context, a Ask, try bool) (*Place, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -78,8 +78,8 @@ func (k *Keeper) take(ctx context.Context, a Ask, try bool) (*Place, error) {
 	}
 }
 
-// step looks once, and does what has to be done before the turn: it waits, decides once more, or asks Turns. The result
-// is the place or an error, or neither: look again.
+// step takes one step towards the turn: it waits, decides once more, or asks Turns. It returns the place or an error,
+// or neither if there is another step to take.
 func (l *line) step(ctx context.Context, w *waiter, now time.Time) (*Place, error) {
 	l.lapse(now)
 	if err := l.tooSlow(w, now); err != nil {
@@ -121,8 +121,8 @@ func (l *line) step(ctx context.Context, w *waiter, now time.Time) (*Place, erro
 	return nil, nil
 }
 
-// earliest is when w can start, as far as is known; never before now. Whether others go first, and whether a request
-// has to end, is not in it.
+// earliest returns when w can start, as far as is known; never before now. It does not consider those who go first, nor
+// a request that has to end.
 func (l *line) earliest(w *waiter, now time.Time) time.Time {
 	from := l.last
 	if w.Robots {
@@ -146,7 +146,7 @@ func (l *line) isFull(w *waiter) bool {
 	return !w.Robots && w.Held == nil && l.k.MaxUnderway > 0 && l.underway >= l.k.MaxUnderway
 }
 
-// patience is until when w, a robots.txt whose time has come, waits for the header of another request: over a slow
+// patience returns until when w, a robots.txt whose time has come, waits for the header of another request: over a slow
 // connection, what was handed on long ago may reach the site only now.
 func (l *line) patience(w *waiter, now time.Time) time.Time {
 	if !w.Robots || l.silent == 0 {
@@ -174,7 +174,7 @@ func (l *line) start(w *waiter, now time.Time) *Place {
 	return p
 }
 
-// recheck decides on w once more. A reservation may be too old after that: then another is made.
+// recheck decides on w once more, without the lock. A reservation may be too old after that, and is then made anew.
 func (l *line) recheck(ctx context.Context, w *waiter) error {
 	l.k.mu.Unlock()
 	defer l.k.mu.Lock()
@@ -185,8 +185,8 @@ func (l *line) recheck(ctx context.Context, w *waiter) error {
 	return nil
 }
 
-// enter puts a caller behind the last of those that it may not go ahead of. A Try takes the place in line that an
-// earlier one has left.
+// enter puts a caller into the line, behind all of the same or a higher rank. A Try takes the place that an earlier one
+// has left.
 func (l *line) enter(a Ask, try bool, now time.Time) *waiter {
 	l.lapse(now)
 	w := &waiter{Ask: a, try: try, decided: now}
@@ -207,8 +207,8 @@ func (l *line) enter(a Ask, try bool, now time.Time) *waiter {
 	return w
 }
 
-// rank tells who goes first. Robots.txt does: others may be waiting for what it says. Who holds a place goes before
-// those who may be waiting for it.
+// rank is higher for those who go first: robots.txt, because others may be waiting for what it says, and then who holds
+// a place, because others may be waiting for that.
 func (w *waiter) rank() int {
 	switch {
 	case w.Robots:
@@ -219,7 +219,7 @@ func (w *waiter) rank() int {
 	return 0
 }
 
-// first is the first who waits. It is not the place that a Try has left.
+// first returns the first who waits, or nil. The place that a Try has left does not count.
 func (l *line) first() *waiter {
 	e := l.waiting.Front()
 	if e != nil && e.Value == l.tried {
@@ -231,7 +231,7 @@ func (l *line) first() *waiter {
 	return e.Value.(*waiter)
 }
 
-// ahead is how many go before w.
+// ahead returns how many go before w.
 func (l *line) ahead(w *waiter) (n int) {
 	for e := w.elem.Prev(); e != nil; e = e.Prev() {
 		n++
@@ -239,7 +239,7 @@ func (l *line) ahead(w *waiter) (n int) {
 	return n
 }
 
-// leave takes w out of the line, but for the place that its Try has left.
+// leave takes w out of the line, unless it is the place that a Try leaves.
 func (l *line) leave(w *waiter) {
 	if l.tried != w {
 		l.waiting.Remove(w.elem)
@@ -289,7 +289,7 @@ func (l *line) waitErr(w *waiter, cause error) error {
 	return cause
 }
 
-// sleep returns when it is time to look again: at a time, if that is not zero, or sooner.
+// sleep waits, without the lock, until at, if that is not zero, or until w is woken or ctx ends.
 func (l *line) sleep(ctx context.Context, w *waiter, at time.Time) {
 	if w.wake == nil {
 		w.wake = make(chan struct{}, 1)
@@ -309,7 +309,7 @@ func (l *line) sleep(ctx context.Context, w *waiter, at time.Time) {
 	}
 }
 
-// wakeFirst has the first in line look again. If it is about to, it has no channel, or one that is full.
+// wakeFirst wakes the first in line. Without a channel, or with a full one, it is about to look again anyway.
 func (l *line) wakeFirst() {
 	if w := l.first(); w != nil && w.wake != nil {
 		select {

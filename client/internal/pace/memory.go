@@ -40,11 +40,11 @@ func (k *Keeper) known(o fetch.Origin) *line {
 	return l
 }
 
-// forget makes room for one more line, in constant time. It looks at the longest unused, and gives those that may not
-// go a second chance at the other end.
+// forget makes room for one more line, in constant time. It looks at the least recently used ones, and moves those that
+// have to stay to the other end.
 //
-// To forget a line whose delay has passed breaks no distance: the next decision teaches again what was learned. To
-// forget a pause is the lesser evil against a million origins that all answer "come back tomorrow".
+// To forget a line whose delay has passed breaks no distance, since the next decision teaches again what was learned.
+// To forget a pause is the lesser evil against a million origins that all answer "come back tomorrow".
 func (k *Keeper) forget(now time.Time) {
 	const looks = 16
 	var paused fetch.Origin

@@ -1,8 +1,8 @@
 // Package pace keeps the pace of a client.Pacer: who may start at an origin, and when. It knows nothing of gates and
 // transports.
 //
-// This file has what package client calls, line.go who stands before whom, place.go what becomes of a request,
-// learn.go what robots.txt asks for, fleet.go what a turns.Store is asked and told, memory.go what is remembered.
+// This file has what package client calls. The others are about the line at an origin (line.go), the request on its way
+// (place.go), the delays of robots.txt (learn.go), the turns.Store (fleet.go) and the origins remembered (memory.go).
 package pace
 
 import (
@@ -21,13 +21,13 @@ import (
 const Day = 24 * time.Hour
 
 const (
-	// decisionHolds is how long a decision needs no Recheck.
+	// decisionHolds is how long a decision stands without a Recheck.
 	decisionHolds = time.Second
 
 	// tryGrace is how long after its At the place in line of a Try is kept.
 	tryGrace = 250 * time.Millisecond
 
-	// tryAgain is when a Try is worth another call at the least, if a request has to end first.
+	// tryAgain is the least time until another Try, if a request has to end first.
 	tryAgain = 100 * time.Millisecond
 
 	// headerPatience is how long a robots.txt waits for the header of another request.
@@ -38,12 +38,12 @@ const (
 // must not change after the first use. It has goroutines only while it tells Turns of pauses.
 type Keeper struct {
 	Delay            time.Duration // kept where robots.txt asks for none
-	MinDelay         time.Duration // a floor that nothing undercuts; zero: none
+	MinDelay         time.Duration // a floor that nothing undercuts; none if zero
 	MaxDelay         time.Duration // bounds what robots.txt may ask for: Day at most
 	RefuseLongDelays bool          // refuse, with a *Slow, origins that ask for more than MaxDelay
-	MaxUnderway      int           // at one origin; zero: any number
-	Turns            turns.Store   // nil: the pace of this process only
-	MaxOrigins       int           // to remember, besides those that are busy; zero: 50,000
+	MaxUnderway      int           // at one origin; unbounded if zero
+	Turns            turns.Store   // nil for the pace of this process only
+	MaxOrigins       int           // to remember, besides those that are busy; 50,000 if zero
 
 	mu    sync.Mutex // guards all that follows, and what hangs off it
 	lines *simplelru.LRU[fetch.Origin, *line]
@@ -59,16 +59,16 @@ type Ask struct {
 	Robots bool
 
 	// Held is the place that a Turn holds, to send on: Take returns it again. It keeps the distance once more if
-	// another start, an end or a pause has come since it was taken. Nil, or one that has ended: take one.
+	// another start, an end or a pause has come since it was taken. If nil, or if it has ended, Take takes a place.
 	Held *Place
 
-	// Kept says that the place is for a request to come, as that of a Turn: it may start a little later.
+	// Kept says that the place is for a request to come, like that of a Turn: it may start a little later.
 	Kept bool
 
 	// Recheck decides once more. The first in line calls it, without a lock, when its time has come and Take, or the
-	// latest Recheck, is more than a second ago. Robots may take their turns meanwhile, and go first. Since is when this
-	// request came to stand first: what was read later need not be read again. An error gives the place up, and Take
-	// returns it. Nil: never.
+	// latest Recheck, is more than a second ago. Robots may take their turns meanwhile, and go first. since is when this
+	// request became the first in line: what was read later need not be read again. After an error the place is given up,
+	// and Take returns the error. If nil, the decision stands.
 	Recheck func(ctx context.Context, since time.Time) error
 }
 
@@ -77,11 +77,11 @@ type Ask struct {
 // together with that failure.
 func (k *Keeper) Take(ctx context.Context, a Ask) (*Place, error) { return k.take(ctx, a, false) }
 
-// Try is Take without waiting, but for the answer of Turns: if the turn has not come, the error is a *Late that says
-// when. The origin then keeps a place in line, for any later Try there, until At plus 250 ms.
+// Try is Take without waiting, except for the answer of Turns: if the turn has not come, the error is a *Late that says
+// when it may. The origin then keeps a place in line, for any later Try there, until At plus 250 ms.
 func (k *Keeper) Try(ctx context.Context, a Ask) (*Place, error) { return k.take(ctx, a, true) }
 
-// Next is what a Try would be told now, and takes no place in line. If a request may start at once, At is the present.
+// Next returns what a Try would be told now, but takes no place in line. If a request may start at once, At is now.
 func (k *Keeper) Next(o fetch.Origin) *Late {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -94,8 +94,8 @@ func (k *Keeper) Next(o fetch.Origin) *Late {
 	return l.late(w, l.earliest(w, now), l.waiting.Len(), now)
 }
 
-// Later is Next for a Try whose robots.txt is being read: that takes the next start, and a page the one after. It takes
-// a place in line as a Try does.
+// Later is Next for a Try whose robots.txt is being read, which takes the next start and leaves the one after to a
+// page. It takes a place in line as a Try does.
 func (k *Keeper) Later(o fetch.Origin) *Late {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -109,8 +109,8 @@ func (k *Keeper) Later(o fetch.Origin) *Late {
 	return late
 }
 
-// Since is when the first Try came that took the place in line that is kept for one; zero: there is none, or a pause
-// has come since.
+// Since returns when the first Try came for the place in line that is kept; zero if there is none, or if a pause has
+// come since.
 func (k *Keeper) Since(o fetch.Origin) (first time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -122,7 +122,7 @@ func (k *Keeper) Since(o fetch.Origin) (first time.Time) {
 	return first
 }
 
-// DelayOf returns the delay that is kept at o now, and the one that robots.txt asks for; zero: none.
+// DelayOf returns the delay that is kept at o now, and the one that robots.txt asks for, or zero.
 func (k *Keeper) DelayOf(o fetch.Origin) (delay, asked time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -133,12 +133,12 @@ func (k *Keeper) DelayOf(o fetch.Origin) (delay, asked time.Duration) {
 	return k.floor(), 0
 }
 
-// Late is the error that a turn does not come in time. It wraps nothing.
+// Late is the error for a turn that does not come in time. It wraps nothing.
 type Late struct {
 	At     time.Time     // when it can come, as far as is known
 	Delay  time.Duration // the distance kept at the origin
-	Paused bool          // because of a pause, that the site asked for or needs
-	Err    error         // why Turns could not be asked; nil: it could
+	Paused bool          // because of a pause that the site asked for or needs
+	Err    error         // why Turns could not be asked, or nil
 }
 
 func (l *Late) Error() string {

@@ -11,8 +11,8 @@ type Place struct {
 	line   *line
 	robots bool
 	began  time.Time // its turn or, later, its Start
-	until  time.Time // of the reservation: a start after that needs another; zero: no Turns
-	silent bool      // it is handed on, and has no answer
+	until  time.Time // of the reservation: a start after that needs another; zero without Turns
+	silent bool      // it was handed on, and has no answer yet
 	ended  bool
 }
 
@@ -25,8 +25,8 @@ func (p *Place) isFresh(now time.Time) bool {
 	return l.last.Equal(p.began) && !l.resume.After(now) && (l.k.Turns == nil || !now.After(p.until))
 }
 
-// Start says that the request is handed on right now: others keep their distance from that. The turn itself counts as
-// the start until then.
+// Start says that the request is handed on right now, and others keep their distance from that. Until then, the turn
+// counts as the start.
 func (p *Place) Start() {
 	l := p.line
 	l.k.mu.Lock()
@@ -39,9 +39,9 @@ func (p *Place) Start() {
 	p.markSilent()
 }
 
-// Answered says that the header of the answer came, or with status zero that none will. A 429 or a 5xx, or no answer,
-// slows the site: for retryAfter, a day at most, if that is not zero, else for a pause that grows. Good answers shorten
-// the next pause.
+// Answered says that the header of the answer came or, with status zero, that none will. After a 429, a 5xx or no
+// answer, the site is left alone: for retryAfter, a day at most, if that is not zero, else for a pause that grows. Good
+// answers shorten the next pause.
 func (p *Place) Answered(status int, retryAfter time.Duration) {
 	l := p.line
 	l.k.mu.Lock()
@@ -71,7 +71,7 @@ func (l *line) judge(p *Place, failed bool, retryAfter time.Duration, now time.T
 	switch {
 	case failed && retryAfter > 0: // the site knows best
 		return retryAfter
-	case failed && p.began.Before(l.failed): // requests that fail together tell of one trouble
+	case failed && p.began.Before(l.failed): // requests that fail together are one failure
 		return 0
 	case failed && again:
 		l.strain = max(l.strain, 1)
@@ -86,13 +86,13 @@ func (l *line) judge(p *Place, failed bool, retryAfter time.Duration, now time.T
 	if l.strain == 0 {
 		return 0
 	}
-	// Give or take a fifth: the origins of one failing server, and the crawlers of one failing site, then do not come
-	// back together.
+	// Give or take a fifth, so that the crawlers of a failing site, and the origins of a failing server, do not come back
+	// together.
 	d := l.pause(now)
 	return d*4/5 + rand.N(d*2/5)
 }
 
-// age has those who stand first decide anew after a pause: what was read since they came may be too old by then.
+// age makes those who stand first decide anew after a pause: what was read since they came may be too old by then.
 func (l *line) age() {
 	for _, w := range []*waiter{l.first(), l.tried} {
 		if w != nil {
@@ -104,8 +104,8 @@ func (l *line) age() {
 // longestPause bounds the pauses that the site did not ask for.
 const longestPause = time.Hour
 
-// pause is how long to stay away under the present strain. Each failure doubles it, and each good answer halves it: a
-// site that comes back does not meet the full load at once.
+// pause returns how long to stay away. Each failure doubles it, and each good answer halves it, so that a site that
+// comes back does not meet the full load at once.
 func (l *line) pause(now time.Time) time.Duration {
 	unit := min(max(l.delay(now), time.Second), longestPause)
 	return min(unit<<min(l.strain, 12), longestPause)
