@@ -62,10 +62,10 @@ import (
 //
 // # A fleet
 //
-// With Turns, several processes share one pace for each origin: starts are a delay apart over all of them, by the clock of
-// the store, and pauses hold for all. Within a process all of the above holds; over processes neither MaxUnderway nor the
-// order does, nor the distance from the end of a request. robots.txt goes first within its process: with N busy ones it
-// waits for up to N delays. The way to the store costs time: some 2 % of the pace at a delay of a second. With
+// With Turns, several processes share one pace for each origin: starts are a delay apart over all of them, by the clock
+// of the store, and pauses hold for all. Within a process all of the above holds; over processes neither MaxUnderway
+// nor the order does, nor the distance from the end of a request. robots.txt goes first within its process: with N busy
+// ones it waits for up to N delays. The way to the store costs time: some 2 % of the pace at a delay of a second. With
 // [Transport.Try], whose caller may be 250 ms late, starts are 250 ms further apart, even of one process alone: 20 % of
 // the pace at that delay, and more at a shorter one. While the store fails nothing is sent, not for robots.txt either:
 // requests wait until their contexts end, Try gives a [*LateError], and the errors name the store. A store that loses
@@ -73,9 +73,9 @@ import (
 //
 // # Memory
 //
-// A Pacer remembers 50,000 origins, besides those that are busy. It forgets the longest unused one whose delay has passed,
-// or else one that merely pauses. A restart forgets delays and pauses, unless there are Turns, and robots.txt, unless
-// the Cache has a Store.
+// A Pacer remembers 50,000 origins, besides those that are busy. It forgets the longest unused one whose delay has
+// passed, or else one that merely pauses. A restart forgets delays and pauses, unless there are Turns, and robots.txt,
+// unless the Cache has a Store.
 //
 // A Pacer is safe for concurrent use, and several Transports may share it, unless one is the Base of another: a request
 // would wait for its own end. Its fields must not change after the first use, and it must not be copied. It needs no
