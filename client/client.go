@@ -256,9 +256,12 @@ func (t *Transport) Close() error {
 // writes what the Store has not got yet, and closes the Store.
 func (t *Transport) Shutdown(ctx context.Context) error {
 	g := t.ready()
-	g.closed.Store(true)
+	first := !g.closed.Swap(true)
 	var fetchErr, pauseErr error
 	if g.ownCache {
+		if first {
+			close(g.closing)
+		}
 		fetchErr = g.cache.Shutdown(ctx)
 	}
 	if g.keeper != nil {
@@ -287,7 +290,7 @@ func (g *gate) init(t *Transport) {
 		g.base = http.DefaultTransport
 	}
 	if g.cache = t.Cache; g.cache == nil {
-		g.cache, g.ownCache = new(cache.Cache), true
+		g.cache, g.ownCache, g.closing = new(cache.Cache), true, make(chan struct{})
 	}
 	g.sign, g.fetcher = t.Sign, t.filledFetcher(g)
 	g.memory = cache.Source{Reader: g.fetcher.Reader(), Dialect: g.fetcher.Dialect}

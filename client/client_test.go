@@ -434,6 +434,30 @@ func TestCloseEndsFetchesAndFreesThoseWhoWait(t *testing.T) {
 	})
 }
 
+// A robots.txt may have to wait for hours until the site's pause is over. Its callers do not, once there is no cache.
+func TestCloseFreesThoseWhoWaitForTheTurnOfRobots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := &client.Transport{Pacer: new(client.Pacer), Base: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Path == "/robots.txt" {
+				resp := answer(404, "", "")
+				resp.Header.Set("Cache-Control", "max-age=60")
+				return resp, nil
+			}
+			return answer(429, "3600", ""), nil
+		})}
+		if _, err := gate.RoundTrip(request(http.MethodGet, "http://a.example/", nil)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		time.AfterFunc(time.Second, func() { gate.Close() })
+		start := time.Now()
+		_, err := gate.RoundTrip(request(http.MethodGet, "http://a.example/", nil))
+		if took := time.Since(start); err != client.ErrClosed || took > 2*time.Second {
+			t.Errorf("got %v after %v, want ErrClosed after a second", err, took)
+		}
+	})
+}
+
 func TestACacheThatWasGivenIsNotClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := new(cache.Cache)

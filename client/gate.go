@@ -34,7 +34,8 @@ type gate struct {
 	trace      Trace
 	configErr  error // what is wrong with the Transport, or nil
 	closed     atomic.Bool
-	fetchErrs  fetchErrs // with keeper
+	closing    chan struct{} // closed before cache is, if that is ours
+	fetchErrs  fetchErrs     // with keeper
 }
 
 // ruling is a question and what the gate finds. It is filled through a pointer, because by value it would be copied at
@@ -174,7 +175,7 @@ func (g *gate) read(ctx context.Context, r *ruling) (err error) {
 		case r.waitFor != untilRead || !ok:
 			return g.cacheErr(patience, r.origin, err)
 		}
-		if err = waitUntil(ctx, late); err != nil {
+		if err = g.waitUntil(ctx, late); err != nil {
 			return err
 		}
 	}
@@ -192,13 +193,15 @@ func (g *gate) readSince(r *ruling, since time.Time) bool {
 }
 
 // waitUntil waits until a robots.txt whose turn did not come in time can be asked for again.
-func waitUntil(ctx context.Context, late *LateError) error {
+func (g *gate) waitUntil(ctx context.Context, late *LateError) error {
 	if deadline, ok := ctx.Deadline(); ok && late.At.After(deadline) {
 		return late
 	}
 	select {
 	case <-time.After(max(time.Until(late.At), minPause)):
 		return nil
+	case <-g.closing:
+		return ErrClosed
 	case <-ctx.Done():
 		return fmt.Errorf("%w (%v)", context.Cause(ctx), late)
 	}
