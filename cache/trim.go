@@ -14,8 +14,8 @@ import (
 // freshFields are the header fields that freshness depends on. Cache-Control is first: trimHeader may replace it later.
 var freshFields = []string{"Cache-Control", "Expires", "Date", "Age", "Vary"}
 
-// keptFields are all that later decisions need: freshness and validators (RFC 9110 §8.8).
-var keptFields = slices.Concat(freshFields, []string{"Etag", "Last-Modified"})
+// keptFields are all that later decisions need, freshness and validators (RFC 9110 §8.8), and the price of a 402.
+var keptFields = slices.Concat(freshFields, []string{"Etag", "Last-Modified", "Crawler-Price"})
 
 // bodyFields are kept with a Body, for programs that judge a file by them.
 var bodyFields = slices.Concat(keptFields, []string{"Content-Type", "Retry-After"})
