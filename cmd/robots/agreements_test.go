@@ -44,8 +44,8 @@ func TestServeAndProxyKeepAgreements(t *testing.T) {
 	}{
 		{"http://site.example/private/open", true, `"reason":"agreement","line":5,`, ""},
 		{"http://down.example/private/open", true, `"reason":"agreement","line":11,`, ""},
-		{"http://site.example/promised", false, `"reason":"agreement","line":6,`, "line 6 of the agreements, until 2199-04-01T00:00:00Z: Disallow: /promised (ticket 4711)"},
-		{"http://site.example/private", false, `"reason":"agreement","line":1,`, "line 1 of the agreements, until 2199-04-01T00:00:00Z: Disallow: / (ticket 4711)"},
+		{"http://site.example/promised", false, `"reason":"agreement","line":6,`, "line 6 of the agreements, until 2199-03-31T23:59:59Z: Disallow: /promised (ticket 4711)"},
+		{"http://site.example/private", false, `"reason":"agreement","line":1,`, "line 1 of the agreements, until 2199-03-31T23:59:59Z: Disallow: / (ticket 4711)"},
 		{"http://other.example/private/open", false, `"reason":"rule","line":2,`, "line 2: Disallow: /private"},
 		{"http://down.example/", false, `"reason":"agreement","line":7,`, "line 7 of the agreements"},
 	} {

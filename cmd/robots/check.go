@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -56,7 +57,7 @@ and without www; the answer has the sha256 of each file.`,
   robots check https://example.com/ --as all --json
   robots check https://example.com/ --crawlers
   robots check https://example.com/essays/1 --uses train-ai`,
-		Args:              shell.AtLeastOne("URL"),
+		Args:              shell.Args(1, shell.Many, "a URL"),
 		ValidArgsFunction: cobra.NoFileCompletions, // else shells offer the names of files
 		RunE:              shell.Runs(c.run),
 	}
@@ -69,7 +70,7 @@ and without www; the answer has the sha256 of each file.`,
 }
 
 // checked is one URL on its way to an answer. Several of one site share an Asked, which is filled in by the
-// goroutine that looks the site up: Result and Err may be read once Done is closed, for which Await waits.
+// goroutine that looks the site up: Result and Err may be read once Done is closed.
 type checked struct {
 	number int    // of the argument, from 1
 	text   string // as typed, and so it is shown: that is what people look for in the output
@@ -84,15 +85,10 @@ const maxAsked = 64
 // of network. The gate is opened behind that: wrong usage makes no file for --cache. Then it asks all sites at once and
 // writes the answers in the order of the URLs, each as soon as those before it are written.
 func (c *checker) run(ctx context.Context, args []string) error {
-	if c.CacheAt == "none" { // which is what there is without the flag
-		c.CacheAt = ""
-	}
-	switch {
-	case (c.All || c.crawlers || c.hosts) && c.CacheAt != "":
-		return shell.Usagef("--as all, --crawlers and --hosts read the file itself, which a cache does not keep: leave out --cache")
-	case c.crawlers && (c.Named || c.SaidDialect() != ""):
-		return shell.Usagef("--crawlers asks for each crawler, as its engine reads: leave out --agent and --as")
-	case c.crawlers:
+	if c.crawlers {
+		if c.Named || c.SaidDialect() != "" {
+			return shell.Usagef("--crawlers asks for each crawler, as its engine reads: leave out --agent and --as")
+		}
 		c.SetAgent(answer.AnyOther) // whatever --user-agent says
 	}
 	var urls []checked
@@ -128,16 +124,15 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g.Fetcher.MaxFetches = maxAsked
-	lookup := g.Fetch // a cache.Cache would drop the file, which --as all needs
-	if c.CacheAt != "" {
-		lookup, g.Cache.KeepBody = g.Find, c.Explain
-	}
+	g.Cache.KeepBody = true // it is shown, or read anew
 	for _, a := range all {
 		// Whatever a site does is a Result. An Err is our own: an interruption, or a key that does not sign.
-		lookups.Go(func() { a.Run(ctx, lookup) })
+		lookups.Go(func() { a.Run(ctx, g.Find) })
 	}
 	for _, u := range urls {
-		if c.Await(u.Asked, all...); u.Err != nil {
+		answered := c.Waiting(u.Origin)
+		<-u.Done
+		if answered(); u.Err != nil {
 			return u.Err
 		}
 		if err := c.one(g, u); err != nil {
@@ -252,4 +247,29 @@ func (c *checker) printLines(out *shell.Output, lines []answer.FileLine) {
 			fmt.Fprintf(out, "    %s\n", text)
 		}
 	}
+}
+
+// widen is what is asked for an argument: that, the whole site besides, or the same at its four hosts.
+func (c *checker) widen(i int, arg string) (urls []string, err error) {
+	u, _, err := site.ParseSite(c.Dialect, i, arg)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.crawlers && !c.hosts && u.RequestURI() != "/":
+		return []string{arg, u.ResolveReference(&url.URL{Path: "/"}).String()}, nil
+	case !c.hosts:
+		return []string{arg}, nil
+	}
+	host := strings.TrimPrefix(strings.ToLower(u.Host), "www.")
+	if _, err := netip.ParseAddr(host); err == nil || strings.Contains(host, ":") || !strings.Contains(host, ".") {
+		return nil, shell.Usagef("argument %d: --hosts takes a name such as example.com, without a port", i+1)
+	}
+	for _, scheme := range []string{"http", "https"} {
+		for _, name := range []string{host, "www." + host} {
+			at := *u
+			at.Scheme, at.Host = scheme, name
+			urls = append(urls, at.String())
+		}
+	}
+	return urls, nil
 }

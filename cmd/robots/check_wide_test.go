@@ -54,7 +54,6 @@ func TestCheckAsksMoreThanWasTyped(t *testing.T) {
 		{"no www", "--hosts localhost", 64, nil},
 		{"one crawler", "--crawlers --agent GPTBot a.example.com", 64, nil},
 		{"one dialect", "--crawlers --as google a.example.com", 64, nil},
-		{"a cache", "--hosts --cache redis://x a.example.com", 64, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out strings.Builder

@@ -5,14 +5,10 @@ package main
 
 import (
 	"crypto/tls"
-	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -66,7 +62,7 @@ func (s *daemon) listen(log *slog.Logger, address, token string, protocols ...st
 	if (s.cert == "") != (s.certKey == "") {
 		return nil, shell.Usagef("--tls-cert and --tls-key are two halves: give both, or none")
 	}
-	l, err := listenTCP(address)
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}
@@ -88,35 +84,6 @@ func (s *daemon) listen(log *slog.Logger, address, token string, protocols ...st
 		return nil, err
 	}
 	return tls.NewListener(l, &tls.Config{NextProtos: protocols, Certificates: []tls.Certificate{pair}}), nil
-}
-
-// listenTCP listens at HOST:PORT. With an IPv4 address as the host, 0.0.0.0 too, that is IPv4 alone.
-func listenTCP(address string) (net.Listener, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err == nil {
-		_, err = net.LookupPort("tcp", port) // which may be a name
-	}
-	if err != nil {
-		return nil, shell.Usagef("%s is no address to listen on, such as 127.0.0.1:8411", answer.Quoted(address))
-	}
-	network := "tcp"
-	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
-		network = "tcp4"
-	}
-	return net.Listen(network, address)
-}
-
-// warnIfShared warns of the file of a secret that others than its owner may use, as ssh does. name is the value of a
-// flag; if empty, there is no file.
-func warnIfShared(log *slog.Logger, flag, name string) {
-	if name == "" || runtime.GOOS == "windows" { // there, the mode tells nothing
-		return
-	}
-	const others = fs.FileMode(0o077)
-	if info, err := os.Stat(name); err == nil && info.Mode()&others != 0 {
-		log.Warn("a secret is in a file that others may use: chmod 600 it", "flag", flag, "file", name,
-			"mode", info.Mode().Perm().String())
-	}
 }
 
 // url is where l is reached, with the port that the system has chosen for :0. Whoever starts a daemon reads
@@ -159,33 +126,24 @@ func (s *daemon) logger() (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(s.Err, options)), nil
 }
 
-// openGate makes a gate with the settings of a program that runs on. Without --cache, its place is the user's own. Who has
-// no such folder gets a warning and memory, but one that cannot be written ends the program. With --connect-to another
-// server answers, and the next run must not take that for what the sites say.
+// openGate makes a gate with the settings of a program that runs on. Without --cache, its place is the user's own, and who
+// has no such folder gets a warning and memory. With --connect-to another server answers, and the next run must not take
+// that for what the sites say.
 func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
-	for flag, name := range map[string]string{"--token-file": s.token, "--tls-key": s.certKey, "--sign-key": s.Signing.Key} {
-		warnIfShared(log, flag, name)
-	}
 	slog.SetDefault(log) // what the library says
-	// a copy: the flag stays as it was given
-	n, own := s.Network, ""
+	n := s.Network       // a copy: the flag stays as it was given
 	if n.CacheAt == "" && len(n.ConnectTo) == 0 {
 		dir, err := os.UserCacheDir()
 		if err == nil {
-			dir = filepath.Join(dir, "robotsgate")
-			err = os.MkdirAll(dir, 0o700) // which sites were visited is the user's business
+			n.CacheAt = filepath.Join(dir, "robotsgate", "cache")
+			err = os.MkdirAll(filepath.Dir(n.CacheAt), 0o700) // which sites were visited is the user's business
 		}
 		if err != nil {
 			log.Warn("robots.txt is kept in memory only", "error", err)
-		} else {
-			own = filepath.Join(dir, "cache")
-			n.CacheAt = own
+			n.CacheAt = ""
 		}
 	}
 	g, err := n.Open(s.Err)
-	if err != nil && own != "" {
-		return nil, fmt.Errorf("%w; --cache DIR takes another place, --cache none none", err)
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -53,12 +53,7 @@ func diffCommand(a *shell.App) *cobra.Command {
 		Example: `  robots diff https://example.com robots.txt
   robots sitemap example.com > urls.txt
   robots diff https://example.com robots.txt --urls urls.txt --agents GPTBot`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return shell.Usagef("give two files or URLs: OLD and NEW")
-			}
-			return nil
-		},
+		Args: shell.Args(2, 2, "two files or URLs: OLD and NEW"),
 		RunE: shell.Runs(d.run),
 	}
 	cmd.Flags().StringVar(&d.urls, "urls", "", "ask about the URLs or paths in this `FILE`, one a line; - is standard input")
@@ -92,7 +87,7 @@ func (d *differ) run(ctx context.Context, args []string) error {
 		}
 	}
 	d.In = bytes.NewReader(list)
-	return (&matcher{App: d.App}).lines(ctx, "URLs", answer.MaxURL, func(o *shell.Output, l shell.Line) { d.line(o, all, l) })
+	return (&matcher{App: d.App}).lines(ctx, answer.MaxURL, func(o *shell.Output, l shell.Line) { d.line(o, all, l) })
 }
 
 // read reads one of the two, for any dialect. An outage is no file: it changes nothing that lasts.

@@ -38,7 +38,7 @@ one), which disallows everything; a 4xx is an answer.`,
 		Example: `  robots fetch example.com
   robots fetch http://localhost:8080 --raw > robots.txt
   robots fetch example.com --json`,
-		Args:              shell.One("URL"),
+		Args:              shell.Args(1, 1, "one URL"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              shell.Runs(g.run),
 	}
@@ -47,7 +47,7 @@ one), which disallows everything; a 4xx is an answer.`,
 	return cmd
 }
 
-// run asks by Gate.Fetch and not by Find: what a Cache keeps has lost its file.
+// run asks by Gate.Fetch and not by Find: a Cache drops most of the header.
 func (g *getter) run(ctx context.Context, args []string) error {
 	if g.JSON && g.raw {
 		return shell.Usagef("--raw writes the file only: leave out --json")
@@ -61,18 +61,15 @@ func (g *getter) run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer gate.End(ctx, g.App)
-	ask := shell.NewAsked(o)
-	// on another goroutine, so that Await can say meanwhile what is waited for
-	go ask.Run(ctx, gate.Fetch)
-	g.Await(ask)
-	if ask.Err != nil { // of this process; what a server did is in the Result
-		return ask.Err
+	answered := g.Waiting(o)
+	res, until, err := gate.Fetch(ctx, o)
+	if answered(); err != nil { // of this process; what a server did is in the Result
+		return err
 	}
-	return g.show(ask.Result, answer.NewFetched(ask.Result, answer.New(o, ask.Result, ask.Until)))
+	return g.show(res, answer.NewFetched(res, answer.New(o, res, until)))
 }
 
-// show writes the answer in one of three forms. With --raw there may be nothing to write, and a warning says
-// why: the status alone does not tell a 404 from an empty file.
+// show writes the answer in one of three forms. With --raw there may be nothing to write, and a warning says why.
 func (g *getter) show(res *fetch.Result, f *answer.Fetched) error {
 	var out shell.Output
 	if res.Err != nil { // a 404 has none: that there are no rules has been found out
@@ -84,8 +81,11 @@ func (g *getter) show(res *fetch.Result, f *answer.Fetched) error {
 	switch {
 	case g.JSON:
 		out.JSON(f)
+	case g.raw && res.Err != nil:
+		out.Warn(res.Err)
+	case g.raw && f.Bytes == 0:
+		out.Warn(fmt.Errorf("%s: no file, or an empty one: %s", f.Robots.URL, f.Robots))
 	case g.raw:
-		out.Warn(f.NoFile())
 		out.Write(res.Body)
 	default:
 		g.print(&out, res, f)
@@ -128,17 +128,7 @@ func (g *getter) print(out *shell.Output, res *fetch.Result, f *answer.Fetched) 
 	}
 	field("holds", f.Holds())
 	out.WriteByte('\n')
-	printFile(out, string(res.Body))
-}
-
-// printFile writes the lines of a file. A tab is the one control character that is harmless. A CR within a
-// line, where crawlers end it, shows as an escape.
-func printFile(out *shell.Output, text string) {
-	for l := range strings.Lines(text) {
-		parts := strings.Split(strings.TrimRight(l, "\r\n"), "\t")
-		for i, part := range parts {
-			parts[i] = answer.Visible(part)
-		}
-		fmt.Fprintln(out, strings.Join(parts, "\t"))
+	for l := range strings.Lines(string(res.Body)) {
+		fmt.Fprintln(out, answer.Visible(strings.TrimRight(l, "\r\n")))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,12 +48,8 @@ type filterer struct {
 	turns    sync.Map     // of batches to ask for their origins, by the number of their first lines
 }
 
-// failures are what --fail-on takes, with their exit statuses. Without the flag, a list that was filtered is
-// a success whatever its lines are.
-var (
-	failureNames = []string{"refused", "unknown", "malformed"}
-	failures     = map[string]int{"refused": shell.ExitRefused, "unknown": shell.ExitUnknown, "malformed": shell.ExitUnknown}
-)
+// failures are what --fail-on takes. Without the flag, a list that was filtered is a success whatever its lines are.
+var failures = []string{"refused", "unknown", "malformed"}
 
 const filterHelp = `Filter reads URLs from standard input, one on a line, and writes those that the
 crawler may fetch to standard output, in the same order. A line that begins with
@@ -67,9 +64,9 @@ slow, up to 65,536 lines behind its first one are worked on, and wait to be
 written; up to 128 MiB of robots.txt files are kept, some 50,000 origins, and
 more with --cache.
 
-With --refused, the other lines go to a file: the URL, a tab, and the reason;
-lines that hold no URL are among them. Standard error shows the first ten of
-those. With --json, both outputs are JSON objects.
+With --refused, the other lines go to a file: the URL, a tab, and the reason.
+Lines that hold no URL are among them; without --refused, standard error tells
+of those. With --json, both outputs are JSON objects.
 
 With --uses, a line that the rules allow is refused if robots.txt disallows one
 of these uses of it; see robots usage.
@@ -100,7 +97,7 @@ func filterCommand(a *shell.App) *cobra.Command {
   robots filter --agent ExampleBot --uses train-ai < urls.txt > usable.txt
   robots filter --output allowed.txt --resume --cache kept < urls.txt
   zcat pages.gz | robots filter --cache redis://localhost:6379 > allowed.jsonl`,
-		Args:              shell.None("filter reads standard input, as in robots filter < urls.txt"),
+		Args:              shell.Args(0, 0, "none: filter reads standard input, as in robots filter < urls.txt"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              shell.Runs(f.run),
 	}
@@ -113,7 +110,7 @@ func filterCommand(a *shell.App) *cobra.Command {
 	flags.IntVar(&f.parallel, "parallel", 512, "ask `N` origins at a time")
 	flags.BoolVar(&f.unordered, "unordered", false, "answer the lines of hosts that keep silent at the end, and wait for none before")
 	flags.BoolVar(&f.summary, "summary", false, "end with the number of lines, even if standard error is no terminal")
-	cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(failureNames, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(failures, cobra.ShellCompDirectiveNoFileComp))
 	f.Register(cmd, site.AgentVar, site.DialectVar, site.UsesVar, site.AgreementsVar)
 	f.RegisterCache(cmd)
 	return cmd
@@ -122,7 +119,7 @@ func filterCommand(a *shell.App) *cobra.Command {
 // usage returns what is wrong with how the flags go together.
 func (f *filterer) usage() error {
 	for _, kind := range f.failOn {
-		if err := shell.OneOf(kind, failureNames); err != nil {
+		if err := shell.OneOf(kind, failures); err != nil {
 			return shell.Usagef("--fail-on: %w", err)
 		}
 	}
@@ -149,8 +146,11 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 		return err
 	}
 	defer f.gate.End(ctx, f.App)
-	output, refusals := replacing(f.overwrite), replacing(true)
-	if f.resume {
+	output, refusals := os.O_WRONLY|os.O_EXCL, os.O_WRONLY|os.O_TRUNC
+	switch {
+	case f.overwrite:
+		output = refusals
+	case f.resume:
 		output, refusals = os.O_RDWR, os.O_RDWR
 	}
 	if f.outputAt != "" {
@@ -214,16 +214,11 @@ const maxCopies = 4096
 // grace is how long fetches under way may take after an interruption.
 const grace = 5 * time.Second
 
-// shown is how many malformed lines are reported on standard error.
-const shown = 10
-
 // filtered is a batch of answered lines. One goroutine makes it, and then write has it to itself.
 type filtered struct {
-	allowed   shell.Output
-	refused   shell.Output // and all others
-	malformed []string     // what is wrong with the first of them
-	tally     tally
-	bytes     int64 // of the lines in the input
+	allowed shell.Output
+	refused shell.Output // and all others
+	tally   tally
 }
 
 // question is a line on its way to an answer. An empty line has an empty Text, and gets none.
@@ -289,15 +284,13 @@ func (f *filterer) decideAll(lines []shell.Line, questions []question) *filtered
 	b := new(filtered)
 	if f.late == nil || !f.late.again { // then they are counted already
 		b.tally.Lines = int64(len(lines))
-		for _, l := range lines {
-			b.bytes += int64(len(l.Text) + len("\n"))
-		}
-	}
-	if !f.JSON {
-		b.allowed.Grow(int(b.bytes)) // it is most of them
 	}
 	for i := range questions {
-		if q := &questions[i]; len(q.Text) > 0 && !q.late {
+		q := &questions[i]
+		if q.lookup != nil && !q.late {
+			q.Result = q.lookup.Result
+		}
+		if len(q.Text) > 0 && !q.late {
 			f.decide(b, q)
 		}
 	}
@@ -312,8 +305,8 @@ func (f *filterer) decide(b *filtered, q *question) {
 	switch {
 	case q.Err != nil:
 		b.tally.Malformed++
-		if len(b.malformed) < shown {
-			b.malformed = append(b.malformed, fmt.Sprintf("line %d: %s", q.Number, answer.Visible(q.Err.Error())))
+		if f.refusals == nil {
+			b.allowed.Warn(fmt.Errorf("line %d: %w", q.Number, q.Err))
 		}
 	case a.Reason == policy.ReasonUnreachable:
 		b.tally.Unknown++
@@ -340,33 +333,26 @@ func (f *filterer) decide(b *filtered, q *question) {
 // write is called for one batch after the other. The refused lines go first, so that no line is missing which a later one
 // is written after: --resume counts on that. An error ends the run: a full disk must not leave a list with a gap.
 func (f *filterer) write(b *filtered) error {
-	for i, problem := range b.malformed {
-		// A batch keeps its own first ones, since it cannot know how many came before.
-		if f.tally.Malformed+int64(i) < shown {
-			fmt.Fprintf(&b.allowed.Problems, "robots: %s\n", problem)
-		}
-	}
 	f.tally.add(&b.tally)
-	f.meter.Add(b.tally.Lines, b.bytes)
+	f.meter.Lines.Add(b.tally.Lines)
 	if b.refused.Len() > 0 { // never without --refused, see decide
 		if _, err := f.refusals.Write(b.refused.Bytes()); err != nil {
 			return err
 		}
 	}
-	// Only what goes to a terminal has to move the line of the meter out of its way.
-	if b.allowed.Problems.Len() == 0 && !f.meter.Beside {
-		return f.Emit(&b.allowed)
+	if b.allowed.Problems.Len() > 0 {
+		f.meter.Erase()
 	}
-	return f.meter.Aside(func() error { return f.Emit(&b.allowed) })
+	return f.Emit(&b.allowed)
 }
 
-// tally counts lines by what became of them. The names of its fields are promised (schema.json).
+// tally counts lines by what became of them.
 type tally struct {
-	Lines     int64 `json:"lines"` // empty ones too
-	Allowed   int64 `json:"allowed"`
-	Refused   int64 `json:"refused"`
-	Unknown   int64 `json:"unknown"` // robots.txt was unreachable
-	Malformed int64 `json:"malformed"`
+	Lines     int64 // empty ones too
+	Allowed   int64
+	Refused   int64
+	Unknown   int64 // robots.txt was unreachable
+	Malformed int64
 }
 
 // add is called by write alone: batches count for themselves, and need no lock.
@@ -378,45 +364,26 @@ func (t *tally) add(o *tally) {
 	t.Malformed += o.Malformed
 }
 
-// report ends a run with what it did. The figures go to standard error, with --json too: standard output is the list.
+// report ends a run with what it did. The figures go to standard error: standard output is the list.
 func (f *filterer) report(took time.Duration) {
-	found := map[string]int64{"refused": f.tally.Refused, "unknown": f.tally.Unknown, "malformed": f.tally.Malformed}
-	for _, kind := range f.failOn {
-		if found[kind] > 0 {
-			f.Worsen(failures[kind])
+	t := &f.tally
+	fails := func(kind string, lines int64, status int) {
+		if lines > 0 && slices.Contains(f.failOn, kind) {
+			f.Worsen(status)
 		}
 	}
-	if more := f.tally.Malformed - shown; more > 0 {
-		hint := ""
-		if f.refusals == nil {
-			hint = "; --refused lists all"
-		}
-		fmt.Fprintf(f.Err, "robots: malformed lines not shown: %d%s\n", more, hint)
-	}
+	fails("refused", t.Refused, shell.ExitRefused)
+	fails("unknown", t.Unknown, shell.ExitUnknown)
+	fails("malformed", t.Malformed, shell.ExitUnknown)
 	if !f.summary && !shell.IsTerminal(f.Err) {
 		return
 	}
-	fetched := f.gate.Fetches.Load()
-	if f.JSON {
-		var o shell.Output
-		o.JSON(struct {
-			tally
-			Skipped int64   `json:"skipped"` // not among the lines
-			Fetched int64   `json:"fetched"`
-			Seconds float64 `json:"seconds"`
-		}{f.tally, f.skipped.Load(), fetched, took.Seconds()})
-		f.Err.Write(o.Bytes())
-		return
-	}
-	skipped := ""
 	if f.resume {
-		skipped = fmt.Sprintf("%d skipped; ", f.skipped.Load())
+		fmt.Fprintf(f.Err, "%d skipped; ", f.skipped.Load())
 	}
-	t := &f.tally
-	fmt.Fprintf(f.Err, "%s%s: %d allowed, %d refused, %d unknown, %d malformed\n",
-		skipped, answer.Plural(int(t.Lines), "line"), t.Allowed, t.Refused, t.Unknown, t.Malformed)
-	fmt.Fprintf(f.Err, "%d robots.txt fetched in %s, %.0f lines/s\n",
-		fetched, took.Round(time.Millisecond), float64(t.Lines)/took.Seconds())
+	fmt.Fprintf(f.Err, "%s: %d allowed, %d refused, %d unknown, %d malformed\n%d robots.txt fetched in %s, %.0f lines/s\n",
+		answer.Plural(int(t.Lines), "line"), t.Allowed, t.Refused, t.Unknown, t.Malformed,
+		f.gate.Fetches.Load(), took.Round(time.Millisecond), float64(t.Lines)/took.Seconds())
 }
 
 const (
@@ -480,44 +447,29 @@ func numbered(l shell.Line) shell.Line {
 // maxNumber is how much longer a line may be with its number.
 const maxNumber = 20
 
-var passed = func() <-chan time.Time {
-	c := make(chan time.Time)
-	close(c)
-	return c
-}()
-
 // wait waits for the lookups of a batch. With --unordered it puts the lines aside, as long as there is room, whose hosts
 // take longer than patience.
 func (f *filterer) wait(ctx context.Context, questions []question) (err error) {
-	var late <-chan time.Time
+	patient, cancel := ctx, func() {}
 	if f.late != nil && !f.late.again {
-		late = time.After(patience)
+		patient, cancel = context.WithTimeout(ctx, patience)
 	}
+	defer cancel()
 	for i := range questions {
-		q := &questions[i]
-		for q.lookup != nil && q.Result == nil && !q.late {
-			select {
-			case <-q.lookup.Done: // first, where both have come
-				q.Result = q.lookup.Result
-				continue
-			default:
+		switch q := &questions[i]; {
+		case q.lookup == nil || q.lookup.Within(patient):
+		case ctx.Err() != nil:
+			return ctx.Err()
+		default:
+			if q.late, err = f.late.add(q.Number, q.Text); err != nil {
+				return err
 			}
-			select {
-			case <-q.lookup.Done:
-			case <-ctx.Done():
+			if !q.late && !q.lookup.Within(ctx) {
 				return ctx.Err()
-			case <-late:
-				late = passed
-				if q.late, err = f.late.add(q.Number, q.Text); err != nil {
-					return err
-				}
-				if !q.late {
-					late = nil
-				}
 			}
 		}
 	}
-	return ctx.Err()
+	return nil
 }
 
 func (f *filterer) answerLate(ctx context.Context) error {

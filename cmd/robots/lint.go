@@ -28,14 +28,12 @@ import (
 type linter struct {
 	*shell.App
 	site.Network
-	fix       bool
-	outputAt  string
-	overwrite bool
-	format    string
-	severity  string
-	failOn    string
-	disable   []string
-	rules     bool
+	fix      bool
+	format   string
+	severity string
+	failOn   string
+	disable  []string
+	rules    bool
 }
 
 const lintHelp = `Lint reads robots.txt files and reports what crawlers will not read as it was
@@ -51,11 +49,10 @@ file; the second is for the next line, or for its own if it follows a record:
   # robots-lint: ignore-file RT403
   # robots-lint: ignore RT314, RT007 why it is meant so
 
-With --fix, the repaired file is written to standard output, or to --output
-FILE, and what is left to say about it to standard error. Only lines are
-replaced for which the file says the same to all crawlers. Of the others, the
-report has an example, behind a question mark: only the author knows what was
-meant.
+With --fix, the repaired FILE is written to standard output, and what is left to
+say about it to standard error. Only lines are replaced for which the file says
+the same to all crawlers. Of the others, the report has an example, behind a
+question mark: only the author knows what was meant.
 
 The exit status is 1 if a finding is shown that is as severe as --fail-on; with
 --fix, one about the repaired file. It is 2 if robots.txt is unreachable (no
@@ -72,12 +69,10 @@ func lintCommand(a *shell.App) *cobra.Command {
   robots lint https://example.com --severity warning
   robots lint robots.txt --disable RT007,RT403 --fail-on error
   robots lint site/robots.txt --format sarif > robots.sarif
-  robots lint robots.txt --fix --output repaired.txt
+  robots lint robots.txt --fix > repaired.txt
   robots lint --rules RT203`,
+		RunE: shell.Runs(l.run),
 	}
-	cmd.RunE = shell.Runs(func(ctx context.Context, args []string) error {
-		return l.run(ctx, args, cmd.Flags().Changed) // a default was not asked for
-	})
 	f := cmd.Flags()
 	shell.ChoiceVar(cmd, &l.format, "format", "`FORMAT` of the report: text, json or sarif", "text", "json", "sarif")
 	shell.ChoiceVar(cmd, &l.severity, "severity", "least `SEVERITY` that is shown: info, warning or error", severities...)
@@ -85,8 +80,6 @@ func lintCommand(a *shell.App) *cobra.Command {
 	f.StringSliceVar(&l.disable, "disable", nil, "leave out these `RULES`, such as RT007,RT403")
 	f.BoolVar(&l.rules, "rules", false, "list the rules instead, or explain those that are named: --rules RT203")
 	f.BoolVar(&l.fix, "fix", false, "write the repaired file, which says the same to all crawlers")
-	f.StringVarP(&l.outputAt, "output", "o", "", "write the repaired file to this new `FILE`, not to standard output")
-	f.BoolVar(&l.overwrite, "overwrite", false, "let --output replace a file that exists")
 	cmd.RegisterFlagCompletionFunc("disable", func(*cobra.Command, []string, string) (ids []string, _ cobra.ShellCompDirective) {
 		for _, r := range lint.Rules() {
 			ids = append(ids, r.ID+"\t"+r.Summary)
@@ -104,26 +97,25 @@ func severity(name string) lint.Severity { return lint.Severity(slices.Index(sev
 
 // run judges all arguments and writes one report about them: a SARIF document cannot be written in pieces. A file that cannot
 // be read is reported and counts as status 2; the others may do better. Wrong usage ends the run, and so does an
-// interruption: what was found until then would pass for the whole. With --fix there is one argument, and repair writes.
-func (l *linter) run(ctx context.Context, args []string, given func(flag string) bool) error {
-	if err := l.misuse(args, given); err != nil {
-		return err
-	}
-	write, err := l.writer(given("format"))
-	if err != nil {
-		return err
+// interruption: what was found until then would pass for the whole.
+func (l *linter) run(ctx context.Context, args []string) (err error) {
+	if l.JSON {
+		l.format = "json"
 	}
 	if l.disable, err = ruleIDs(l.disable); err != nil {
 		return err
 	}
-	if l.rules {
+	switch i := slices.Index(args, "-"); {
+	case l.rules:
 		return l.explain(args)
-	}
-	if len(args) == 0 {
+	case len(args) == 0:
 		return shell.Usagef("give a FILE or a URL, or - for standard input")
-	}
-	if i := slices.Index(args, "-"); i >= 0 && slices.Contains(args[i+1:], "-") {
+	case i >= 0 && slices.Contains(args[i+1:], "-"):
 		return shell.Usagef("standard input can be read once: give - once")
+	case l.fix && (len(args) != 1 || isURL(args[0])):
+		return shell.Usagef("--fix repairs one FILE")
+	case l.fix:
+		return l.repair(ctx, args[0])
 	}
 	var out shell.Output
 	var reports []lint.Report
@@ -135,33 +127,21 @@ func (l *linter) run(ctx context.Context, args []string, given func(flag string)
 			return err
 		case err != nil:
 			out.Complain(err)
-			continue
-		case l.fix:
-			if err := l.repair(&out, r); err != nil {
-				return err
-			}
-			continue
+		default:
+			r.Findings = l.shown(&out, r.Findings)
+			reports = append(reports, r)
 		}
-		r.Findings = l.shown(&out, r.Findings)
-		reports = append(reports, r)
 	}
-	if err := write(&out, reports...); err != nil {
+	if err := l.write(&out, reports...); err != nil {
 		return err
 	}
 	return l.Emit(&out)
 }
 
-// writer is that of --format, or of --json, which every subcommand has and is the same as --format json. formatted tells
-// whether --format was given: the two may ask for different things.
-func (l *linter) writer(formatted bool) (func(io.Writer, ...lint.Report) error, error) {
-	switch {
-	case l.JSON && formatted && l.format != "json":
-		return nil, shell.Usagef("--json and --format %s exclude each other", l.format)
-	case l.JSON:
-		l.format = "json"
-	}
-	writers := map[string]func(io.Writer, ...lint.Report) error{"text": l.text, "json": lint.WriteJSON, "sarif": lint.WriteSARIF}
-	return writers[l.format], nil
+func (l *linter) write(w io.Writer, reports ...lint.Report) error {
+	return map[string]func(io.Writer, ...lint.Report) error{
+		"text": l.text, "json": lint.WriteJSON, "sarif": lint.WriteSARIF,
+	}[l.format](w, reports...)
 }
 
 // text writes for people: in colours and in the width of the terminal, if there is one.
@@ -252,12 +232,6 @@ func (l *linter) url(ctx context.Context, text string) (r lint.Report, err error
 	if a.StatusCode == http.StatusNotFound || a.StatusCode == http.StatusGone {
 		a.Misnamed = l.misnamed(ctx, g, o)
 	}
-	if l.fix && (a.StatusCode < 200 || a.StatusCode > 299) {
-		return r, fmt.Errorf("%s answers %d: there is no file to repair", a.URL, a.StatusCode)
-	}
-	if l.fix && a.Truncated {
-		return r, fmt.Errorf("%s is longer than %d bytes: its rest would be lost", a.URL, fetch.MaxBytes)
-	}
 	return lint.Report{Name: a.URL, Findings: append(lint.Name(u.Path), a.Findings()...), Text: a.Body}, nil
 }
 
@@ -276,9 +250,6 @@ func (l *linter) misnamed(ctx context.Context, g *site.Gate, o fetch.Origin) []b
 
 // explain writes the registry, or what it says about some rules. No rule named means all.
 func (l *linter) explain(names []string) error {
-	if l.format == "sarif" {
-		return shell.Usagef("--rules writes text or JSON")
-	}
 	ids, err := ruleIDs(names)
 	if err != nil {
 		return err
@@ -292,7 +263,7 @@ func (l *linter) explain(names []string) error {
 		err = lint.WriteRulesJSON(&out, rules...)
 	case len(ids) > 0:
 		for _, r := range rules {
-			err = errors.Join(err, l.page(&out, r))
+			l.page(&out, r)
 		}
 	default:
 		for _, r := range rules {
@@ -305,82 +276,35 @@ func (l *linter) explain(names []string) error {
 	return l.Emit(&out)
 }
 
-// page explains a rule by its example and what is reported there.
-func (l *linter) page(out *shell.Output, r lint.Rule) error {
+// page explains a rule by its example.
+func (l *linter) page(out *shell.Output, r lint.Rule) {
 	fmt.Fprintf(out, "%s %s (%s: %s)\n\n  %s\n\n", r.ID, r.Name, r.Severity, r.Engines, r.Summary)
 	for line := range strings.SplitSeq(r.Example, "\n") {
 		fmt.Fprintln(out, strings.TrimRight("    "+answer.Visible(line), " "))
 	}
-	found := slices.DeleteFunc(lint.File([]byte(r.Example)), func(f lint.Finding) bool { return f.ID != r.ID })
 	out.WriteByte('\n')
-	if len(found) > 0 {
-		// One is enough: an example may show a mistake twice, in two spellings.
-		err := l.text(out, lint.Report{Name: "robots.txt", Findings: found[:1], Text: []byte(r.Example)})
-		fmt.Fprintf(out, "\n%s\n", r.URL())
-		return err
-	}
 	if r.Unchecked != "" {
 		fmt.Fprintf(out, "  not checked: %s\n", r.Unchecked)
 	}
 	fmt.Fprintf(out, "  fix: %s\n\n%s\n", r.Advice, r.URL())
-	return nil
 }
 
-// misuse reports flags that do not go together: one of them would have no effect, and who gave it would
-// believe that it had. given tells whether a flag was given: it may have a default.
-func (l *linter) misuse(args []string, given func(flag string) bool) error {
-	idle, why := site.Flags, "no argument is a URL, such as https://example.com"
-	switch {
-	case l.rules:
-		idle, why = append([]string{"severity", "fail-on", "disable"}, site.Flags...), "--rules judges no file"
-	case slices.ContainsFunc(args, isURL):
-		idle = nil
-	}
-	if i := slices.IndexFunc(idle, given); i >= 0 {
-		return shell.Usagef("--%s would have no effect: %s", idle[i], why)
-	}
-	switch {
-	case !l.fix && (l.outputAt != "" || l.overwrite):
-		return shell.Usagef("--output and --overwrite are for the file that --fix repairs")
-	case l.overwrite && l.outputAt == "":
-		return shell.Usagef("--overwrite needs --output FILE")
-	case !l.fix:
-		return nil
-	case l.rules || l.JSON || given("format"):
-		return shell.Usagef("--fix writes the repaired file: leave out --rules, --format and --json")
-	case len(args) != 1:
-		return shell.Usagef("--fix repairs one FILE or URL")
-	}
-	return nil
-}
-
-// repair writes the file of a report anew, and to standard error what is left to say about it. A finding that --severity or
-// --disable hides is not repaired either: the report would not say why a line has changed.
-func (l *linter) repair(out *shell.Output, r lint.Report) error {
-	// How the file was served is judged no more: a repair cannot change it, and the output is a file.
-	a := lint.Answer{StatusCode: 200, ContentType: "text/plain", Body: r.Text}
-	if strings.Contains(r.Name, "://") {
-		a.URL = r.Name
-	}
-	a.Body = a.Fix(l.shows)
-	left := lint.Report{Name: r.Name, Findings: l.shown(out, a.Findings()), Text: a.Body}
-	// What is left is about the file that is written, if it has a name.
-	if l.outputAt != "" && l.outputAt != "-" {
-		left.Name = l.outputAt
-	}
-	if err := l.text(&out.Problems, left); err != nil {
-		return err
-	}
-	if l.outputAt == "" || l.outputAt == "-" {
-		out.Write(a.Body)
-		return nil
-	}
-	f, err := create(l.outputAt, replacing(l.overwrite))
+// repair writes a file anew, and to standard error what is left to say about it. A finding that --severity or --disable
+// hides is not repaired either: the report would not say why a line has changed.
+func (l *linter) repair(ctx context.Context, name string) error {
+	r, err := l.one(ctx, name)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(a.Body)
-	return errors.Join(err, f.Close()) // some file systems tell of a full disk at Close only
+	var out shell.Output
+	a := lint.Answer{StatusCode: http.StatusOK, ContentType: "text/plain", Body: r.Text} // as if it were served well
+	a.Body = a.Fix(l.shows)
+	out.Write(a.Body)
+	r.Findings, r.Text = l.shown(&out, a.Findings()), a.Body
+	if err := l.write(&out.Problems, r); err != nil {
+		return err
+	}
+	return l.Emit(&out)
 }
 
 // shows reports whether a finding is severe enough and not disabled.

@@ -8,7 +8,6 @@ import (
 	"encoding/pem"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -92,25 +91,6 @@ func TestDefaultCacheIsOfSitesThemselves(t *testing.T) {
 	}
 }
 
-func TestIPv4IsIPv4Alone(t *testing.T) {
-	for _, name := range daemons {
-		at, _ := startDaemon(t, name, "--listen=0.0.0.0:0", "--open")
-		_, port, _ := net.SplitHostPort(strings.TrimPrefix(at, "http://"))
-		if !strings.HasPrefix(at, "http://0.0.0.0:") {
-			t.Errorf("%s: it says %s", name, at)
-		}
-		for host, there := range map[string]bool{"127.0.0.1": true, "::1": false} {
-			c, err := net.Dial("tcp", net.JoinHostPort(host, port))
-			if (err == nil) != there {
-				t.Errorf("%s: %s: %v", name, host, err)
-			}
-			if err == nil {
-				c.Close()
-			}
-		}
-	}
-}
-
 func TestDaemonsSpeakTLS(t *testing.T) {
 	for name, want := range map[string]string{"serve": "h2", "proxy": "http/1.1"} {
 		dir := t.TempDir()
@@ -132,55 +112,24 @@ func TestDaemonsSpeakTLS(t *testing.T) {
 	}
 }
 
-func TestSecretsThatAreNoneAreToldOf(t *testing.T) {
+// A token that leaves the machine in clear is told of.
+func TestATokenInClearIsToldOf(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name string, mode os.FileMode) string {
-		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, []byte("0123456789abcdef\n"), mode); err != nil {
-			t.Fatal(err)
-		}
-		return name
-	}
-	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	cert, key, token := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "token")
 	certified(t, cert, key)
-	bot := filepath.Join(dir, "bot.pem")
-	stdoutOf(t, "", "sign", "keygen", bot)
-	const shared, clear = "may use", "in clear"
-	for _, c := range []struct {
-		mode os.FileMode // of all keys
-		args []string
-		says map[string]int
-	}{
-		{0o600, []string{"--token-file=" + write("own", 0o600)}, nil},
-		{0o600, []string{"--token-file=" + write("group", 0o640)}, map[string]int{shared: 1}},
-		{0o600, []string{"--token-file=" + write("all", 0o604)}, map[string]int{shared: 1}},
-		{0o644, []string{"--tls-cert=" + cert, "--tls-key=" + key}, map[string]int{shared: 1}},
-		{0o644, []string{"--sign-key=" + bot, "--sign-agent=https://bot.example"}, map[string]int{shared: 1}},
-		{0o600, []string{"--listen=0.0.0.0:0", "--token-file=" + write("own", 0o600)}, map[string]int{clear: 1}},
-		{0o600, []string{"--listen=0.0.0.0:0", "--tls-cert=" + cert, "--tls-key=" + key, "--token-file=" + write("own", 0o600)}, nil},
-		{0o600, []string{"--listen=0.0.0.0:0", "--open"}, nil},
-	} {
-		for _, name := range []string{key, bot} {
-			if err := os.Chmod(name, c.mode); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, name := range daemons {
-			_, log := startDaemon(t, name, c.args...)
-			for _, text := range []string{shared, clear} {
-				if n := strings.Count(log.String(), text); n != c.says[text] {
-					t.Errorf("%s %q: told %d times %q: %s", name, c.args, n, text, log)
-				}
-			}
-		}
+	if err := os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	flags, _ := testCA(t)
-	for mode, want := range map[os.FileMode]int{0o600: 0, 0o644: 1} {
-		if err := os.Chmod(strings.TrimPrefix(flags[1], "--ca-key="), mode); err != nil {
-			t.Fatal(err)
-		}
-		if v := startProxy(t, flags...); strings.Count(v.log.String(), shared) != want {
-			t.Errorf("the key of a CA with mode %o: %s", mode, v.log)
+	for args, want := range map[string]int{
+		"--token-file=" + token:                    0,
+		"--listen=0.0.0.0:0 --token-file=" + token: 1,
+		"--listen=0.0.0.0:0 --token-file=" + token + " --tls-cert=" + cert + " --tls-key=" + key: 0,
+		"--listen=0.0.0.0:0 --open": 0,
+	} {
+		for _, name := range daemons {
+			if _, log := startDaemon(t, name, strings.Fields(args)...); strings.Count(log.String(), "in clear") != want {
+				t.Errorf("%s %s: %s", name, args, log)
+			}
 		}
 	}
 }

@@ -57,6 +57,7 @@ const exitHelp = `Exit status, the highest that applies:
        lint: a finding is as severe as --fail-on; page: there is a finding;
        usage: a use is disallowed;
        sign check: the site refuses the request, or the directory has a fault;
+       sitemap: a URL is refused, with --refused;
        filter: a line is refused, with --fail-on refused
     2  something could not be found out, read or written: robots.txt is
        unreachable, there is no such file, match got a malformed line;
@@ -70,33 +71,33 @@ const exitHelp = `Exit status, the highest that applies:
 func run(ctx context.Context, args []string, std shell.Streams) int {
 	a := &shell.App{Streams: std}
 	help := bufio.NewWriter(std.Out) // for the library, which passes over what cannot be written or takes it for wrong usage
-	root := rootCommand(a, help, args)
+	root := rootCommand(a, help)
+	// What is no command has no --help: "robots nosuch --help" is wrong usage, and not the help of robots.
+	root.DisableFlagParsing = len(args) > 0 && !strings.HasPrefix(args[0], "-")
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	if unwritten := help.Flush(); unwritten != nil {
-		err = shell.Failed(unwritten)
-	}
-	failed, isFailure := errors.AsType[shell.Failure](err)
+	err = cmp.Or(help.Flush(), err)
+	_, usage := errors.AsType[shell.UsageError](err)
 	switch {
 	case err == nil:
+	case usage:
+		fmt.Fprintf(std.Err, "robots: %s\nRun '%s --help' for usage.\n", answer.Visible(err.Error()), cmd.CommandPath())
+		a.Status = shell.ExitUsage
 	// A failure with another cause is told as one, interrupted or not.
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		fmt.Fprintln(std.Err, "robots: interrupted")
 		a.Status = shell.ExitInterrupted
-	case isFailure && errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, syscall.EPIPE):
 		a.Worsen(shell.ExitUnknown) // the reader of our output has gone and needs no message
-	case isFailure:
-		fmt.Fprintf(std.Err, "robots: %s\n", answer.Visible(failed.Error()))
+	default:
+		fmt.Fprintf(std.Err, "robots: %s\n", answer.Visible(err.Error()))
 		a.Worsen(shell.ExitUnknown)
-	default: // from the command-line library, or a UsageError
-		fmt.Fprintf(std.Err, "robots: %s\nRun '%s --help' for usage.\n", answer.Visible(err.Error()), cmd.CommandPath())
-		a.Status = shell.ExitUsage
 	}
 	return a.Status
 }
 
-// rootCommand is the command with the subcommands that args need. Errors and usage are printed by run.
-func rootCommand(a *shell.App, help io.Writer, args []string) *cobra.Command {
+// rootCommand is the command with its subcommands. Errors and usage are printed by run.
+func rootCommand(a *shell.App, help io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "robots",
 		Short: "What robots.txt files permit, and what is wrong with them",
@@ -104,6 +105,7 @@ func rootCommand(a *shell.App, help io.Writer, args []string) *cobra.Command {
 with them.
 
 ` + exitHelp,
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -124,55 +126,26 @@ with them.
 	root.SetFlagErrorFunc(shell.FlagError)
 	shell.SetHelp(root)
 	root.SetVersionTemplate("robots {{.Version}}\n")
-	subcommands(a, root, args)
+
+	check, lint, match := checkCommand(a), lintCommand(a), matchCommand(a)
+	for _, cmd := range []*cobra.Command{check, lint, match} {
+		shell.ChoiceVar(cmd, &a.Color, "color",
+			"use colours: `WHEN` is auto (on a terminal, unless $NO_COLOR is set), always or never", "auto", "always", "never")
+	}
+	writers := []*cobra.Command{check, lint, match, diffCommand(a), fetchCommand(a), filterCommand(a), pageCommand(a), sitemapCommand(a), usageCommand(a)}
+	for _, cmd := range writers {
+		cmd.Flags().BoolVar(&a.JSON, "json", false, "write JSON, one object per line (see robots schema)")
+	}
+	root.AddCommand(writers...)
+	root.AddCommand(manCommand(root), proxyCommand(a), schemaCommand(a), serveCommand(a), signCommand(a))
 	return root
 }
 
-// subcommands makes the one that args begin with: to make all takes longer than most runs. A new one needs a row here. json
-// and color tell whether it has these flags.
-func subcommands(a *shell.App, root *cobra.Command, args []string) {
-	all := []struct {
-		name        string
-		make        func(*shell.App) *cobra.Command
-		json, color bool
-	}{
-		{"check", checkCommand, true, true}, {"diff", diffCommand, true, false}, {"fetch", fetchCommand, true, false}, {"filter", filterCommand, true, false},
-		{"lint", lintCommand, true, true}, {"match", matchCommand, true, true}, {"page", pageCommand, true, false},
-		{"proxy", proxyCommand, false, false}, {"schema", schemaCommand, false, false}, {"serve", serveCommand, false, false},
-		{"sign", signCommand, false, false}, {"sitemap", sitemapCommand, false, false}, {"usage", usageCommand, true, false}, {"version", versionCommand, true, false},
-	}
-	named := false
-	for i, s := range all {
-		if named = len(args) > 0 && args[0] == s.name; named {
-			all = all[i : i+1]
-			break
-		}
-	}
-	for _, s := range all {
-		cmd := s.make(a)
-		if s.json {
-			cmd.Flags().BoolVar(&a.JSON, "json", false, "write JSON, one object per line (see robots schema)")
-		}
-		if s.color {
-			shell.ChoiceVar(cmd, &a.Color, "color",
-				"use colours: `WHEN` is auto (on a terminal, unless $NO_COLOR is set), always or never", "auto", "always", "never")
-		}
-		root.AddCommand(cmd)
-	}
-	if root.CompletionOptions.DisableDefaultCmd = named; !named {
-		root.Version = version()
-		root.AddCommand(manCommand(root))
-		// What is no command has no --help: "robots nosuch --help" is wrong usage, and not the help of robots.
-		root.DisableFlagParsing = len(args) > 0 && !strings.HasPrefix(args[0], "-")
-	}
-}
-
-// manCommand makes the subcommand. It has to see all others, so subcommands makes it only when none is named.
 func manCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write the manual pages to a folder",
-		Args:  shell.One("folder"),
+		Args:  shell.Args(1, 1, "one folder"),
 		RunE:  shell.Runs(func(_ context.Context, args []string) error { return manual(args[0], root) }),
 	}
 }
@@ -218,7 +191,7 @@ write with --json. The version is in its "$id". Within a version fields may be
 added; none is renamed, removed or given another meaning.`,
 		Example: `  robots schema > robots.schema.json
   robots schema | jq '."$defs".decision.properties | keys'`,
-		Args: shell.None("schema takes no arguments"),
+		Args: shell.Args(0, 0, "none"),
 		RunE: shell.Runs(func(context.Context, []string) error {
 			_, err := a.Out.Write(answer.Schema)
 			return err
@@ -226,37 +199,12 @@ added; none is renamed, removed or given another meaning.`,
 	}
 }
 
-func versionCommand(a *shell.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Say which version this is",
-		Args:  shell.None("version takes no arguments"),
-		RunE: shell.Runs(func(context.Context, []string) error {
-			var out shell.Output
-			if a.JSON {
-				out.JSON(map[string]any{
-					"version": moduleVersion(), "go": runtime.Version(), "platform": platform, "schema": answer.SchemaVersion,
-				})
-			} else {
-				fmt.Fprintf(&out, "robots %s\n", version())
-			}
-			return a.Emit(&out)
-		}),
-	}
-}
-
-const platform = runtime.GOOS + "/" + runtime.GOARCH
-
-// version is what --version prints: with Go and the machine, which the report of a fault needs.
+// version is what --version prints: what the go command recorded in the binary, with Go and the machine, which the report
+// of a fault needs. Without a record, as in tests, it is "(devel)".
 func version() string {
-	return fmt.Sprintf("%s (%s, %s)", moduleVersion(), runtime.Version(), platform)
-}
-
-// moduleVersion is what the go command recorded in the binary. No flag of the linker sets it. Without a
-// record, as in tests, it is "(devel)".
-func moduleVersion() string {
+	v := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+		v = info.Main.Version
 	}
-	return "(devel)"
+	return fmt.Sprintf("%s (%s, %s/%s)", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

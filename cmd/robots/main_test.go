@@ -129,30 +129,10 @@ func askedCmd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// A process makes the one subcommand that its arguments begin with.
-func TestASubcommandIsMadeAlone(t *testing.T) {
-	all := rootCommand(new(shell.App), nil, nil).Commands()
-	for _, cmd := range all {
-		name := cmd.Name()
-		if name == "completion" || name == "man" {
-			continue // they are about all
-		}
-		switch made := rootCommand(new(shell.App), nil, []string{name, "--help"}).Commands(); {
-		case len(made) != 1:
-			t.Errorf("%s: %d are made", name, len(made))
-		case made[0].Name() != name:
-			t.Errorf("%s: %s is made", name, made[0].Name())
-		}
-	}
-	if n := len(rootCommand(new(shell.App), nil, []string{"matc"}).Commands()); n != len(all) {
-		t.Errorf("an unknown name is compared with %d of %d", n, len(all))
-	}
-}
-
 // Each text of --help fits into a terminal, and has none of the library's own signs.
 func TestHelpFitsIntoATerminal(t *testing.T) {
 	var out bytes.Buffer
-	root := rootCommand(new(shell.App), &out, nil)
+	root := rootCommand(new(shell.App), &out)
 	var all func(*cobra.Command)
 	all = func(cmd *cobra.Command) {
 		out.Reset()

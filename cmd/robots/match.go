@@ -45,8 +45,7 @@ With --jsonl, each line of standard input is a JSON object that carries its own
 robots.txt, in the format of the robots.txt vectors:
 
   id                  given back with the answer
-  robots              the text of the file; or robots_b64, in base64;
-                      or robots_gen, a list of {text, repeat}
+  robots, robots_b64  the text of the file
   agents              product tokens, without fallbacks; of several, all groups
                       count as one
   agent               instead, a crawler as --agent takes it
@@ -78,7 +77,7 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 	case m.jsonl && m.Named:
 		return shell.Usagef("--jsonl reads the agents of each record: leave out --agent")
 	case m.jsonl:
-		return m.lines(ctx, "records", maxRecord, m.record)
+		return m.lines(ctx, maxRecord, m.record)
 	case m.robots == "":
 		return shell.Usagef("--robots FILE is missing")
 	case m.robots == "-" && len(urls) == 0:
@@ -95,7 +94,7 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 	}
 	ask := m.asker(m.Dialect.Parse(data))
 	if len(urls) == 0 {
-		return m.lines(ctx, "URLs", answer.MaxURL, ask)
+		return m.lines(ctx, answer.MaxURL, ask)
 	}
 	var o shell.Output
 	for i, url := range urls {
@@ -136,9 +135,8 @@ func (m *matcher) malformed(o *shell.Output, v answer.Verdict, err error) {
 	}
 }
 
-// lines answers for each line by ask, which may be called concurrently. what says what is on them.
-func (m *matcher) lines(ctx context.Context, what string, maxLine int, ask func(*shell.Output, shell.Line)) error {
-	shell.Typed(m.In, m.Err, what)
+// lines answers for each line by ask, which may be called concurrently.
+func (m *matcher) lines(ctx context.Context, maxLine int, ask func(*shell.Output, shell.Line)) error {
 	lines := shell.LineFilter[*shell.Output]{MaxLine: maxLine, Write: m.Emit}
 	lines.Answer = func(_ context.Context, batch []shell.Line) (*shell.Output, error) {
 		o := new(shell.Output)

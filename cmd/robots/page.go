@@ -90,7 +90,7 @@ func usageCommand(a *shell.App) *cobra.Command {
 func pagerCommand(a *shell.App, show func(*pager, *shell.Output, *seen)) *cobra.Command {
 	p := &pager{App: a}
 	cmd := &cobra.Command{
-		Args:              shell.One("URL"),
+		Args:              shell.Args(1, 1, "one URL"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: shell.Runs(func(ctx context.Context, args []string) error {
 			u, err := answer.ReadURL(policy.RFC9309, args[0])

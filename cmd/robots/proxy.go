@@ -7,10 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"net/netip"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +69,7 @@ func (p *proxying) command() *cobra.Command {
 		Long:  proxyHelp,
 		Example: `  robots proxy --agent ExampleBot --pace
   curl --proxy http://127.0.0.1:3128 http://example.com/private`,
-		Args:              shell.None("proxy takes no arguments"),
+		Args:              shell.Args(0, 0, "none"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.RunE = shell.Runs(func(ctx context.Context, _ []string) error {
@@ -135,7 +133,6 @@ func (p *proxying) run(ctx context.Context) error {
 			return err
 		}
 	}
-	warnIfShared(log, "--ca-key", p.caKey)
 	if p.obeys.Advise {
 		log.Warn("--advise: what robots.txt forbids is sent")
 	}
@@ -181,12 +178,11 @@ func (p *proxying) authority() (*proxy.Authority, error) {
 // speaks for all names: which sites a crawler will visit is often not known.
 func (p *proxying) proxyCA() *cobra.Command {
 	var only []string
-	var days int
 	cmd := &cobra.Command{
 		Use:   "ca CERTIFICATE KEY",
 		Short: "Make the CA that lets the proxy look into https",
-		Long: `Ca makes a CA and writes its certificate and its key to two files, which must
-not exist.
+		Long: `Ca makes a CA for a year, and writes its certificate and its key to two files,
+which must not exist.
 
 Let the programs that are to use the proxy trust the certificate, and no others:
 who has the key can pass for any site to those who trust it. --only makes a CA
@@ -194,43 +190,27 @@ that can speak for some domains alone, and clients hold it to that.`,
 		Example: `  robots proxy ca ca.pem ca.key
   robots proxy --ca ca.pem --ca-key ca.key
   https_proxy=http://127.0.0.1:3128 curl --cacert ca.pem https://example.com/`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return shell.Usagef("give two files: for the certificate, and for the key")
-			}
-			return nil
-		},
+		Args: shell.Args(2, 2, "two files: for the certificate, and for the key"),
 	}
 	cmd.RunE = shell.Runs(func(_ context.Context, args []string) error {
-		if days < 1 || days > maxDays {
-			return shell.Usagef("--days is %d, not from 1 to %d", days, maxDays)
-		}
-		if i := slices.IndexFunc(only, noDomain); i >= 0 {
-			return shell.Usagef("--only %s is no domain, such as example.com", answer.Quoted(only[i]))
+		for _, name := range only {
+			if !domains.MatchString(name) {
+				return shell.Usagef("--only %s is no domain, such as example.com", answer.Quoted(name))
+			}
 		}
 		// The date tells it from the next one in the list of what a program trusts.
-		certificate, key, err := proxy.MakeAuthority("robotsgate "+time.Now().Format(time.DateOnly), only,
-			time.Duration(days)*24*time.Hour)
+		certificate, key, err := proxy.MakeAuthority("robotsgate "+time.Now().Format(time.DateOnly), only, 365*24*time.Hour)
 		if err != nil {
 			return err
 		}
 		return writeBoth(args[0], certificate, args[1], key)
 	})
-	f := cmd.Flags()
-	f.StringSliceVar(&only, "only", nil, "`DOMAINS` that the CA speaks for, with all below them")
-	f.IntVar(&days, "days", 365, "`NUMBER` of days that the CA is valid")
+	cmd.Flags().StringSliceVar(&only, "only", nil, "`DOMAINS` that the CA speaks for, with all below them")
 	return cmd
 }
 
-const maxDays = 3650
-
-// noDomain reports whether a CA limited to name would be of no use. Addresses have constraints of another kind, and
-// in a certificate a name is ASCII and has no final dot.
-func noDomain(name string) bool {
-	_, err := netip.ParseAddr(name)
-	labels, _ := regexp.MatchString(`^\.?[\w-]+(\.[\w-]+)*$`, name)
-	return err == nil || !labels
-}
+// domains are what a CA may be limited to. In a certificate a name is ASCII and has no final dot.
+var domains = regexp.MustCompile(`^\.?[\w-]+(\.[\w-]+)*$`)
 
 // writeBoth writes both files, or none. The key goes first: what is left of a run that is killed is no certificate that could
 // be installed.

@@ -19,7 +19,12 @@ func readmeSites(w http.ResponseWriter, r *http.Request) {
 	switch r.Host {
 	case "shop.example":
 		w.Header().Set("Cache-Control", "max-age=7200")
-		w.Write([]byte("User-agent: *\nDisallow: /cart/\nSitemap: https://shop.example/sitemap.xml\n"))
+		switch r.URL.Path {
+		case "/robots.txt":
+			w.Write([]byte("User-agent: *\nDisallow: /cart/\nSitemap: http://shop.example/sitemap.xml\n"))
+		case "/sitemap.xml":
+			w.Write([]byte("http://shop.example/\nhttp://shop.example/cart/\nhttp://shop.example/cart/7\nhttp://shop.example/a\n"))
+		}
 	case "essays.example":
 		if r.URL.Path == "/robots.txt" {
 			w.Write([]byte("User-agent: *\nDisallow: /drafts/\nContent-Usage: /essays/ train-ai=n, search=y\n"))
@@ -109,7 +114,7 @@ func (s *readmeShell) run(line, want string) string {
 		in.Write(data)
 		args = args[:i]
 	}
-	if slices.Contains([]string{"check", "fetch", "filter", "page", "usage"}, args[0]) {
+	if slices.Contains([]string{"check", "fetch", "filter", "page", "sitemap", "usage"}, args[0]) {
 		args = append(slices.Clone(args), s.to)
 	}
 	s.status = run(s.t.Context(), args, shell.Streams{In: &in, Out: &out, Err: &out})

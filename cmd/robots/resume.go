@@ -20,14 +20,6 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
-// replacing is how create takes a file that may exist, or must not.
-func replacing(overwrite bool) int {
-	if overwrite {
-		return os.O_WRONLY | os.O_TRUNC
-	}
-	return os.O_WRONLY | os.O_EXCL
-}
-
 // create opens a file to be written, which is none of those in use. how is for os.OpenFile. It looks before it opens:
 // robots filter --refused urls.txt < urls.txt would empty the list before the first line is read, and exit with 0. Only
 // files are compared: /dev/null, or a terminal, may be in use more than once.
@@ -79,55 +71,42 @@ func (a *answers) cut() error {
 	return err
 }
 
-// asked returns what tells the line of the list that the next line of the output is about. A verdict has its number: the
-// URL in that may be on many lines, and is not as the line has it.
-func (f *filterer) asked(output *answers) (is func(number int, text []byte) bool, err error) {
-	line, err := output.next()
-	if err != nil || !f.JSON {
-		return func(_ int, text []byte) bool { return bytes.Equal(text, line) }, err
-	}
-	var v answer.Verdict
-	if err := json.Unmarshal(line, &v); err != nil {
-		return nil, fmt.Errorf("%s: line %d: %w", output.Name(), output.lines, err)
-	}
-	return func(number int, _ []byte) bool { return number == v.Number }, nil
-}
-
 const sameList = "--resume needs the same list and flags"
 
 // skip reads the lines that an earlier run has answered, and returns how many. Its output is a part of the list in the
 // same order, so each of its lines is looked up behind the one before. Such a search never ends later than the earlier run
 // did: no line is left out. The lines between were refused. Those behind the last allowed one are asked about again.
 func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (number int, err error) {
-	output := readAgain(f.output)
-	var text []byte
-	read, refused := int64(0), 0
-	is, err := f.asked(output)
-	for err == nil {
-		var tooLong bool
-		text, tooLong, err = shell.AppendLine(text[:0], in, answer.MaxURL)
-		if err == io.EOF && len(text) == 0 {
-			return 0, fmt.Errorf("%s: standard input holds no line %d: %s", output.Name(), output.lines, sameList)
+	output, refused := readAgain(f.output), 0
+	line, err := output.next()
+	for ; err == nil; line, err = output.next() {
+		// A verdict has the number of its line: the URL in that may be on many lines, and is not as the line has it.
+		var verdict struct{ Number int }
+		if f.JSON {
+			if err := json.Unmarshal(line, &verdict); err != nil {
+				return 0, fmt.Errorf("%s: line %d: %w", output.Name(), output.lines, err)
+			}
 		}
-		if err != nil && err != io.EOF || ctx.Err() != nil {
-			return 0, cmp.Or(ctx.Err(), err)
-		}
-		number++
-		read += int64(len(text) + len("\n"))
-		switch line := bytes.TrimSpace(text); {
-		case len(line) == 0:
-			err = nil
-		case !tooLong && is(number, line):
-			is, err = f.asked(output)
-		default:
-			refused, err = refused+1, nil
+		for found := false; !found; {
+			text, tooLong, err := shell.AppendLine(nil, in, answer.MaxURL)
+			switch {
+			case err == io.EOF && len(text) == 0:
+				return 0, fmt.Errorf("%s: standard input holds no line %d: %s", output.Name(), output.lines, sameList)
+			case err != nil && err != io.EOF || ctx.Err() != nil:
+				return 0, cmp.Or(ctx.Err(), err)
+			}
+			number++
+			text = bytes.TrimSpace(text)
+			found = f.JSON && number == verdict.Number || !f.JSON && !tooLong && bytes.Equal(text, line)
+			if !found && len(text) > 0 {
+				refused++
+			}
 		}
 	}
 	if err != io.EOF {
 		return 0, err
 	}
 	f.skipped.Store(int64(number))
-	f.meter.Add(0, read)
 	close(f.turn(number + 1))
 	return number, f.cut(output, refused)
 }
@@ -139,12 +118,8 @@ func (f *filterer) cut(output *answers, refused int) error {
 	}
 	refusals := readAgain(f.refusals)
 	for range refused {
-		_, err := refusals.next()
-		if err == io.EOF {
-			err = fmt.Errorf("%s has %d lines, and %d were refused: %s", f.refusals.Name(), refusals.lines, refused, sameList)
-		}
-		if err != nil {
-			return err
+		if _, err := refusals.next(); err != nil {
+			return fmt.Errorf("%s: %w behind line %d, and %d were refused: %s", f.refusals.Name(), err, refusals.lines, refused, sameList)
 		}
 	}
 	return errors.Join(output.cut(), refusals.cut())

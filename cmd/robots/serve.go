@@ -6,13 +6,10 @@ import (
 	"net/netip"
 	"os"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/net/http/httpguts"
 
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
@@ -69,14 +66,14 @@ func (s *server) command() *cobra.Command {
 		Long:  serveHelp,
 		Example: `  robots serve --agent ExampleBot
   curl 'http://127.0.0.1:8411/v1/decide?url=https://example.com/private'`,
-		Args:              shell.None("serve takes no arguments"),
+		Args:              shell.Args(0, 0, "none"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.RunE = shell.Runs(func(ctx context.Context, _ []string) error {
 		return s.run(ctx, cmd.Flags().Changed("trusted"))
 	})
 	f := cmd.Flags()
-	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES` that the Host field may have, besides localhost")
+	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES` that the Host field may have, besides localhost, without a port")
 	f.StringSliceVar(&s.trusted, "trusted", []string{"127.0.0.0/8", "::1/128"},
 		"`NETWORKS` of the gateways that may ask /authz, under any Host if this is given")
 	f.DurationVar(&s.turnTime, "turn-time", 2*time.Minute,
@@ -129,12 +126,6 @@ func (s *server) service(gateways bool) (v *serve.Service, err error) {
 			return nil, shell.Usagef("--trusted %q is no network such as 10.0.0.0/8", text)
 		}
 		v.Trusted = append(v.Trusted, n.Masked())
-	}
-	for _, host := range s.hosts {
-		_, err := netip.ParseAddr(host)
-		if host == "" || err != nil && (strings.ContainsAny(host, ":[]*") || !httpguts.ValidHostHeader(host)) {
-			return nil, shell.Usagef("--host %s is no name such as bots.example, without a port", answer.Quoted(host))
-		}
 	}
 	v.Guard.Hosts = s.hosts
 	v.Guard.Token, err = readToken(s.token)

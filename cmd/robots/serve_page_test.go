@@ -326,7 +326,7 @@ func TestPageTellsOfAnOutage(t *testing.T) {
 	_, doc := v.page("GET", "?site=http://a.example", "")
 	for _, want := range []string{
 		"Refused: robots.txt is unreachable", "503 Service Unavailable, all is refused until it can be read",
-		"stated by Retry-After", "/v1/decide goes on with the copy of ",
+		"ask again after 10m0s", "/v1/decide goes on with the copy of ",
 	} {
 		if !strings.Contains(doc.text(), want) {
 			t.Errorf("the page does not say %q: %s", want, doc.text())

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"strings"
 	"time"
@@ -56,7 +55,7 @@ func keygenCommand(a *shell.App) *cobra.Command {
 		Short: "Make an Ed25519 key",
 		Long: `Keygen writes a new private key to FILE, which must not exist, and prints the
 key ID under which sites find its public half.`,
-		Args: shell.One("FILE"),
+		Args: shell.Args(1, 1, "one FILE"),
 		RunE: shell.Runs(func(_ context.Context, args []string) error {
 			// Neither can fail with such a key, nor can KeyID: crypto/rand never does.
 			_, key, _ := ed25519.GenerateKey(nil)
@@ -76,21 +75,16 @@ key ID under which sites find its public half.`,
 
 // directoryCommand makes the subcommand. A file and a server say the same.
 func directoryCommand(a *shell.App) *cobra.Command {
-	var agent string
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "directory FILE...",
 		Short: "Print the directory of the public keys",
 		Long: `Directory prints the public halves of private keys as a JSON Web Key Set. Serve
 it over https, as ` + sign.DirectoryType + `,
 at ` + sign.DirectoryPath + `
 of the host in --sign-agent (revision 00 of the draft), and at "/" of it
-(revision 01). When you change keys, list the old and the new one for a day.
-
-With --sign-agent it prints the whole response, signed by the keys for the host
-of that URL. The signatures hold for a day.`,
-		Example: `  robots sign directory bot.pem > directory.json
-  robots sign directory bot.pem --sign-agent https://bot.example`,
-		Args: shell.AtLeastOne("FILE"),
+(revision 01). When you change keys, list the old and the new one for a day.`,
+		Example: `  robots sign directory bot.pem > directory.json`,
+		Args:    shell.Args(1, shell.Many, "a FILE"),
 		RunE: shell.Runs(func(_ context.Context, args []string) error {
 			var signers []*sign.Signer
 			for _, name := range args {
@@ -98,34 +92,19 @@ of that URL. The signatures hold for a day.`,
 				if err != nil {
 					return err
 				}
-				s.Agent = agent
 				signers = append(signers, s)
 			}
-			return printDirectory(a, agent, signers)
+			handler, err := sign.Directory(signers...)
+			if err != nil {
+				return err
+			}
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "https://localhost/", nil))
+			var out shell.Output
+			fmt.Fprintf(&out, "%s\n", w.Body)
+			return a.Emit(&out)
 		}),
 	}
-	cmd.Flags().StringVar(&agent, "sign-agent", "", "print the whole response, signed for the host of this https `URL`")
-	cmd.RegisterFlagCompletionFunc("sign-agent", cobra.NoFileCompletions)
-	return cmd
-}
-
-// printDirectory prints the body of a directory, or for an agent its whole response.
-func printDirectory(a *shell.App, agent string, signers []*sign.Signer) error {
-	handler, err := sign.Directory(signers...)
-	if err != nil {
-		return err
-	}
-	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, cmp.Or(agent, "https://localhost/"), nil))
-	response := w.Body.Bytes()
-	if agent != "" {
-		if response, err = httputil.DumpResponse(w.Result(), true); err != nil {
-			return err
-		}
-	}
-	var out shell.Output
-	fmt.Fprintf(&out, "%s\n", response)
-	return a.Emit(&out)
 }
 
 // signChecker is "robots sign check". Its request is a person's, so robots.txt has no say in it; it follows no redirect.
@@ -152,23 +131,17 @@ The exit status is 1 if the site refuses the request (401 or 403) or no
 directory lists the key, and 2 if one of them could not be asked.`,
 		Example: `  robots sign check https://site.example/ --sign-key bot.pem \
       --sign-agent https://bot.example`,
-		Args: shell.One("URL"),
+		Args: shell.Args(1, 1, "one URL"),
+		RunE: shell.Runs(c.run),
 	}
-	cmd.RunE = shell.Runs(func(ctx context.Context, args []string) error {
-		if cmd.Flags().Changed("obey-walls") {
-			return shell.Usagef("--obey-walls would have no effect: robots.txt is not asked")
-		}
-		return c.run(ctx, args[0])
-	})
 	c.Register(cmd)
-	cmd.Flags().Lookup("obey-walls").Hidden = true
 	return cmd
 }
 
 // run makes all requests, whatever the first ones show: receivers keep for up to a day what a directory said. --timeout is
 // for all of them.
-func (c *signChecker) run(ctx context.Context, text string) error {
-	u, _, err := site.ParseSite(policy.RFC9309, 0, text)
+func (c *signChecker) run(ctx context.Context, args []string) error {
+	u, _, err := site.ParseSite(policy.RFC9309, 0, args[0])
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/sitemap"
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -25,7 +26,24 @@ import (
 type lister struct {
 	*shell.App
 	site.Network
-	out shell.Output
+	refused bool
+
+	out    shell.Output
+	origin fetch.Origin
+	robots *fetch.Result
+	found  struct {
+		URLs    int        `json:"urls"`
+		Refused int        `json:"refused"`
+		By      []*refusal `json:"by"`
+	}
+}
+
+// refusal is a line of robots.txt, or what else there is against URLs.
+type refusal struct {
+	Because string `json:"because"`
+	Line    *int   `json:"line"`
+	URLs    int    `json:"urls"`
+	Example string `json:"example"`
 }
 
 const sitemapHelp = `Sitemap writes the URLs that the sitemaps of a site list, one a line. It reads
@@ -33,10 +51,14 @@ the sitemaps that robots.txt names, and those of their indexes: XML, gzip and
 text, up to 50,000 URLs and 50 MB each, and up to 1,000 of them. They are asked
 for as pages are: if robots.txt allows them, and at the pace that it asks for.
 
+With --refused it counts the URLs that robots.txt of the site refuses, by the
+line that does, in place of the list. URLs of other sites are not asked about.
+
 ` + shell.URLHelp + `
 
 The exit status is 2 if robots.txt could not be read or names no sitemap, or if
-a sitemap could not be read to its end; what came before is written.`
+a sitemap could not be read to its end; what came before is written. It is 1 if
+--refused finds one.`
 
 // sitemapCommand makes the subcommand.
 func sitemapCommand(a *shell.App) *cobra.Command {
@@ -46,17 +68,22 @@ func sitemapCommand(a *shell.App) *cobra.Command {
 		Short: "List the URLs in the sitemaps of a site",
 		Long:  sitemapHelp,
 		Example: `  robots sitemap example.com
+  robots sitemap example.com --refused --agent Googlebot
   robots sitemap example.com | robots filter --agent ExampleBot`,
-		Args:              shell.One("URL"),
+		Args:              shell.Args(1, 1, "one URL"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              shell.Runs(l.run),
 	}
+	cmd.Flags().BoolVar(&l.refused, "refused", false, "count the URLs that are refused, by the line that refuses them")
 	l.Register(cmd, site.AgentVar, site.DialectVar)
 	return cmd
 }
 
 func (l *lister) run(ctx context.Context, args []string) error {
-	u, _, err := site.ParseSite(l.Dialect, 0, args[0])
+	if l.JSON && !l.refused {
+		return shell.Usagef("--json is for --refused: a list is text")
+	}
+	u, o, err := site.ParseSite(l.Dialect, 0, args[0])
 	if err != nil {
 		return err
 	}
@@ -77,47 +104,78 @@ func (l *lister) run(ctx context.Context, args []string) error {
 	case len(sitemaps) == 0:
 		return fmt.Errorf("robots.txt of %s names no sitemap", answer.Visible(u.Host))
 	}
+	l.origin, l.robots, l.found.By = o, &fetch.Result{Policy: file}, []*refusal{}
 	r := sitemap.Reader{
 		Open:   func(ctx context.Context, u *url.URL) (io.ReadCloser, error) { return l.open(ctx, gate, u) },
 		URL:    l.write,
 		Failed: l.failed,
 	}
+	if l.refused {
+		r.URL = l.count
+	}
 	if err := r.Read(ctx, sitemaps...); err != nil {
 		return err
+	}
+	if l.refused {
+		l.tell()
 	}
 	return l.Emit(&l.out)
 }
 
+// count counts a URL, and if it is refused, what refuses it.
+func (l *lister) count(loc string) error {
+	l.found.URLs++
+	because, line := "no URL of this site", 0
+	q := answer.ReadListed(l.Dialect, l.found.URLs, loc, false)
+	if q.Err == nil && q.Origin == l.origin {
+		q.Result = l.robots
+		v := l.Verdict(&q, l.Decide(&q))
+		if v.Allowed {
+			return nil
+		}
+		because, line = v.Because(), v.Line
+	}
+	l.found.Refused++
+	i := slices.IndexFunc(l.found.By, func(r *refusal) bool { return r.Because == because })
+	if i < 0 {
+		i = len(l.found.By)
+		l.found.By = append(l.found.By, &refusal{Because: because, Line: answer.OrNull(line), Example: answer.Redacted(loc)})
+	}
+	l.found.By[i].URLs++
+	return nil
+}
+
+// tell writes what count has found, the most first.
+func (l *lister) tell() {
+	slices.SortStableFunc(l.found.By, func(a, b *refusal) int { return b.URLs - a.URLs })
+	if l.found.Refused > 0 {
+		l.out.Worsen(shell.ExitRefused)
+	}
+	if l.JSON {
+		l.out.JSON(l.found)
+		return
+	}
+	fmt.Fprintf(&l.out, "%d of %s in the sitemaps are refused\n", l.found.Refused, answer.Plural(l.found.URLs, "URL"))
+	for _, r := range l.found.By {
+		fmt.Fprintf(&l.out, "  %6d  %s: such as %s\n", r.URLs, r.Because, answer.Visible(r.Example))
+	}
+}
+
 // open asks for a sitemap. It has ten times the time of a robots.txt: it may have to wait for its turn, and have 50 MB.
 func (l *lister) open(ctx context.Context, gate *site.Gate, u *url.URL) (io.ReadCloser, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*l.Timeout)
 	req, err := l.Get(ctx, u.String())
 	if err != nil {
-		cancel()
 		return nil, err
 	}
-	resp, err := (&http.Client{Transport: gate.Transport}).Do(req)
+	resp, err := (&http.Client{Transport: gate.Transport, Timeout: 10 * l.Timeout}).Do(req)
 	if err != nil {
-		cancel()
 		return nil, err
 	}
-	body := closing{resp.Body, cancel}
 	if resp.StatusCode != http.StatusOK {
-		body.Close()
+		resp.Body.Close()
 		return nil, fmt.Errorf("status %s", resp.Status)
 	}
-	return body, nil
-}
-
-// closing does something more when it is closed.
-type closing struct {
-	io.ReadCloser
-	more func()
-}
-
-func (c closing) Close() error {
-	defer c.more()
-	return c.ReadCloser.Close()
+	return resp.Body, nil
 }
 
 // write writes a URL, in blocks.

@@ -117,12 +117,10 @@ func (r *reader) take(field, value string) error {
 	switch {
 	case field == "until" && r.Until.IsZero():
 		day, err := time.Parse(time.DateOnly, value)
-		if r.Until = day.AddDate(0, 0, 1); err != nil {
+		if err != nil {
 			return fmt.Errorf("%.256q is no date: write the last day that it holds, such as 2027-03-31", value)
 		}
-		if r.Until.Year() > 9999 { // which no RFC 3339, and so no JSON, can say
-			r.Until = r.Until.Add(-time.Second)
-		}
+		r.Until = day.Add(24*time.Hour - time.Second) // of 9999-12-31, JSON could say no second more
 	case field == "reason" && r.Reason == "":
 		r.Reason = value
 	case field == "until" || field == "reason":

@@ -98,16 +98,16 @@ func TestLifetimesAreExplained(t *testing.T) {
 		{"max-age", 200, "Cache-Control: max-age=7200", "2h0m0s, stated by Cache-Control"},
 		{"max-age of a day", 200, "Cache-Control: max-age=86400", "24h0m0s, stated by Cache-Control"},
 		{"max-age with 403", 403, "Cache-Control: max-age=3600", "1h0m0s, stated by Cache-Control"},
-		{"Age", 200, "Cache-Control: max-age=7200\nAge: 600", "1h50m0s, stated by Cache-Control, less Age: 600"},
-		{"Age above max-age", 200, "Cache-Control: max-age=60\nAge: 600", "0s, stated by Cache-Control, less Age: 600; caches keep it for 1m0s at least"},
-		{"no-store", 200, "Cache-Control: no-store", "0s, stated by Cache-Control; caches keep it for 1m0s at least"},
-		{"a week", 200, "Cache-Control: max-age=604800", "168h0m0s, stated by Cache-Control; caches keep it for 24h0m0s at most (RFC 9309 section 2.4)"},
+		{"Age", 200, "Cache-Control: max-age=7200\nAge: 600", "1h50m0s, stated by Cache-Control"},
+		{"Age above max-age", 200, "Cache-Control: max-age=60\nAge: 600", "0s, stated by Cache-Control; caches keep it for 1m0s"},
+		{"no-store", 200, "Cache-Control: no-store", "0s, stated by Cache-Control; caches keep it for 1m0s"},
+		{"a week", 200, "Cache-Control: max-age=604800", "168h0m0s, stated by Cache-Control; caches keep it for 24h0m0s"},
 		{"Expires", 200, "Expires: Sat, 21 Nov 2026 14:00:00 GMT\nDate: Sat, 21 Nov 2026 12:00:00 GMT", "2h0m0s, stated by Expires"},
-		{"Expires that is no date", 200, "Expires: 0", "0s, stated by Expires; caches keep it for 1m0s at least"},
+		{"Expires that is no date", 200, "Expires: 0", "0s, stated by Expires; caches keep it for 1m0s"},
 		{"Cache-Control before Expires", 200, "Cache-Control: max-age=3600\nExpires: 0", "1h0m0s, stated by Cache-Control"},
 		{"directives that state nothing", 200, "Cache-Control: public", "24h0m0s, as the answer states none"},
 		{"a status of the moment", 429, "Cache-Control: max-age=3600", "5m0s, as such a status passes"},
-		{"Vary", 200, "Vary: *", "0s, for the answer varies by more than the request says; caches keep it for 1m0s at least"},
+		{"Vary", 200, "Vary: *", "0s, for the answer varies by more than the request says; caches keep it for 1m0s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			header := http.Header{}
@@ -133,7 +133,7 @@ func TestLifetimesAreExplained(t *testing.T) {
 	}{
 		{nil, "none: unreachable"},
 		{OrNull[int64](30), "none: unreachable; ask again after 30s"},
-		{OrNull[int64](120), "none: unreachable; ask again after 2m0s, stated by Retry-After"},
+		{OrNull[int64](120), "none: unreachable; ask again after 2m0s"},
 	} {
 		if got := ExplainLifetime(unreachable, &Answer{Retry: c.retry}); got != c.want {
 			t.Errorf("unreachable: got %q, want %q", got, c.want)

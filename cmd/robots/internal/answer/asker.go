@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	strict "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -223,7 +224,7 @@ func (k *Asker) Verdict(l *Listed, a client.Answer) Verdict {
 	}
 	v.Number = l.Number
 	if l.IsObject() && (l.URL != nil || json.Valid([]byte(l.Text))) {
-		v.URL, v.Record = l.written, unicodeOf(l.Text)
+		v.URL, v.Record = l.written, []byte(strings.ToValidUTF8(l.Text, "\uFFFD"))
 	}
 	v.About(v.URL, l.URL)
 	switch {

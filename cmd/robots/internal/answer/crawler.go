@@ -180,11 +180,7 @@ func (k *Asker) Obeys(p *policy.Policy) string {
 	if len(k.also) == 0 {
 		return k.Agent
 	}
-	for i := -1; i < len(k.also); i++ {
-		token := k.Agent
-		if i >= 0 {
-			token = k.also[i]
-		}
+	for _, token := range append([]string{k.Agent}, k.also...) {
 		if group := p.Group(token).Token(); group != "" && group != AnyOther {
 			return token
 		}

@@ -5,10 +5,8 @@ package answer
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -29,19 +27,6 @@ type Fetched struct {
 	Bytes    int                 `json:"bytes"`
 	Body     *string             `json:"body" zero:"null"`     // null: no file, or not UTF-8
 	BodyB64  []byte              `json:"body_b64" zero:"null"` // instead, if the file is not UTF-8
-}
-
-func (f *Fetched) NoFile() error {
-	a := f.Robots
-	switch {
-	case a.Error != nil:
-		return fmt.Errorf("%s is unreachable: %s", a.URL, *a.Error)
-	case a.Outcome != OutcomeRules:
-		return fmt.Errorf("%s is %s%s", a.URL, a.Outcome, a.why())
-	case f.Bytes == 0:
-		return errors.New(a.URL + " is empty")
-	}
-	return nil
 }
 
 func (f *Fetched) Holds() string {
@@ -100,16 +85,13 @@ var CachingFields = []string{
 	"Content-Type", "Cache-Control", "Expires", "Age", "Date", "Vary", "Etag", "Last-Modified", "Retry-After",
 }
 
-// ExplainLifetime says how long an answer holds and how that came about: which field
-// states it, what Age takes from it, and which bound of a cache applies.
+// ExplainLifetime says how long an answer holds and how that came about: what states it, and which bound of a cache
+// applies.
 func ExplainLifetime(res *fetch.Result, a *Answer) string {
 	if res.Err != nil {
 		text := "none: unreachable"
 		if a.Retry != nil {
 			text += fmt.Sprintf("; ask again after %s", time.Duration(*a.Retry)*time.Second)
-			if seconds(res.RetryAfter) == *a.Retry {
-				text += ", stated by Retry-After"
-			}
 		}
 		return text
 	}
@@ -122,22 +104,8 @@ func ExplainLifetime(res *fetch.Result, a *Answer) string {
 		"vary":          "for the answer varies by more than the request says",
 		"default":       "as the answer states none",
 	}[sourceOf(res)]
-	// What Age takes from it shows in how long the same answer would hold without that field.
-	young := *res
-	young.Header = res.Header.Clone()
-	young.Header.Del("Age")
-	if unaged, _ := cache.Lifetime(&young); unaged > lifetime {
-		text += ", less Age: " + strings.Join(res.Header["Age"], ", ")
-	}
-	// The lifetime of an answer that states none is that of RFC 9309, 24 hours: also the most.
-	usual, _ := cache.Lifetime(new(fetch.Result))
-	switch held := held(res); {
-	case lifetime < held:
-		text += fmt.Sprintf("; caches keep it for %s at least", held)
-	case lifetime > held && held == usual:
-		text += fmt.Sprintf("; caches keep it for %s at most (RFC 9309 section 2.4)", held)
-	case lifetime > held:
-		text += fmt.Sprintf("; caches keep it for %s at most", held)
+	if held := held(res); held != lifetime {
+		text += fmt.Sprintf("; caches keep it for %s", held)
 	}
 	return text
 }

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	strict "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -52,13 +51,13 @@ func Misread(err error) error {
 	case e.Err != nil && e.JSONValue == nil: // an error of our own
 		return e.Err
 	case e.JSONPointer == "":
-		return fmt.Errorf("a JSON %s is no question: write an object", KindOf(e.JSONKind))
+		return fmt.Errorf("a JSON %s is no question: write an object", kindName(e.JSONKind))
 	}
 	return &FieldError{nameOf(e.JSONPointer), Unfit(e.JSONKind)}
 }
 
 func Unfit(kind jsontext.Kind) string {
-	return fmt.Sprintf("a JSON %s does not fit here", KindOf(kind))
+	return fmt.Sprintf("a JSON %s does not fit here", kindName(kind))
 }
 
 // nameOf is the field of the outermost object in which something is.
@@ -69,7 +68,7 @@ func nameOf(at jsontext.Pointer) string {
 	return ""
 }
 
-func KindOf(kind jsontext.Kind) string {
+func kindName(kind jsontext.Kind) string {
 	switch kind {
 	case '{':
 		return "object"
@@ -77,27 +76,6 @@ func KindOf(kind jsontext.Kind) string {
 		return "array"
 	}
 	return kind.String()
-}
-
-// unicodeOf is well-formed JSON with U+FFFD where its text is no Unicode (RFC 8259 §8): some readers, such as jq, end
-// there.
-func unicodeOf(text string) []byte {
-	if utf8.ValidString(text) && !strings.Contains(text, `\u`) {
-		return []byte(text)
-	}
-	var out bytes.Buffer
-	from := jsontext.NewDecoder(strings.NewReader(text), Lenient)
-	to := jsontext.NewEncoder(&out)
-	for {
-		token, err := from.ReadToken()
-		if err != nil {
-			return bytes.TrimSpace(out.Bytes())
-		}
-		if token.Kind() == '"' {
-			token = jsontext.String(token.String())
-		}
-		to.WriteToken(token)
-	}
 }
 
 // written is a Verdict as JSON has it: null in place of zeros.
@@ -137,7 +115,7 @@ func (v *Verdict) written() *written {
 // MarshalJSON is for what has a verdict in it. WriteJSON is faster.
 func (v *Verdict) MarshalJSON() ([]byte, error) { return AppendAny(nil, v.written()), nil }
 
-func (v *Verdict) WriteJSON(to *bytes.Buffer) { encode(to, v.written()) }
+func (v *Verdict) WriteJSON(to *bytes.Buffer) { WriteJSON(to, v.written()) }
 
 // Object is an object of JSON: names and values in turns.
 type Object []any
@@ -155,12 +133,12 @@ func (o Object) MarshalJSON() ([]byte, error) {
 
 func AppendAny(b []byte, v any) []byte {
 	var text bytes.Buffer
-	encode(&text, v)
+	WriteJSON(&text, v)
 	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
 }
 
-// encode leaves & and < as they are: patterns and URLs are full of them, and they are no danger here.
-func encode(to *bytes.Buffer, v any) {
+// WriteJSON writes a line. It leaves & and < as they are: patterns and URLs are full of them, and they are no danger here.
+func WriteJSON(to *bytes.Buffer, v any) {
 	e := json.NewEncoder(to)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
@@ -169,11 +147,8 @@ func encode(to *bytes.Buffer, v any) {
 	}
 }
 
-// SchemaVersion is that of Schema. Within a version fields may be added; none is
-// renamed, removed or given another meaning.
-const SchemaVersion = 1
-
-// Schema describes all JSON that the command writes.
+// Schema describes all JSON that the command writes. Its $id ends with its version, within which fields may be added;
+// none is renamed, removed or given another meaning.
 //
 //go:embed schema.json
 var Schema []byte
@@ -187,7 +162,6 @@ type Question struct {
 	Dialect   string          `json:"dialect"` // as the command writes it: the same
 	Robots    *string         `json:"robots"`
 	RobotsB64 *string         `json:"robots_b64"`
-	RobotsGen []repeated      `json:"robots_gen"`
 	Agents    []string        `json:"agents"`
 	Agent     *string         `json:"agent"` // as the command takes and writes it
 	URL       *string         `json:"url"`
@@ -197,71 +171,21 @@ type Question struct {
 // Read reads a line into r. Of a line that is malformed, some fields may be read.
 func (r *Question) Read(line string) error { return ReadObject([]byte(line), r) }
 
-// repeated is a piece of a generated robots.txt: Text, Repeat times.
-type repeated struct {
-	Text   string
-	Repeat int
-}
-
-// UnmarshalJSON reads the names as they are spelt. A piece is there once if nothing else is said. One without a text
-// is no empty piece: its text may be misspelt.
-func (r *repeated) UnmarshalJSON(data []byte) error {
-	piece := struct {
-		Text   *string `json:"text"`
-		Repeat int     `json:"repeat"`
-	}{Repeat: 1}
-	err := ReadObject(data, &piece)
-	if err == nil && piece.Text == nil {
-		err = errors.New("robots_gen: a piece has no text: give it")
-	}
-	if err == nil {
-		r.Text, r.Repeat = *piece.Text, piece.Repeat
-	}
-	return err
-}
-
-// maxGenerated bounds what robots_gen may ask for; 32 times what any crawler reads.
-const maxGenerated = 16 << 20
-
 // File returns the text of the record's robots.txt. Of two forms, another reader might take the other one.
 func (r *Question) File() ([]byte, error) {
-	switch b64, gen := r.RobotsB64 != nil, r.RobotsGen != nil; {
-	case r.Robots != nil && (b64 || gen) || b64 && gen:
-		return nil, errors.New("the file is there in two forms: give one")
+	switch {
+	case r.Robots != nil && r.RobotsB64 != nil:
+		return nil, errors.New("robots and robots_b64 are there: give one")
 	case r.Robots != nil:
 		return []byte(*r.Robots), nil
-	case b64:
-		data, err := base64.StdEncoding.DecodeString(*r.RobotsB64)
-		if err != nil {
-			return nil, fmt.Errorf("robots_b64: %w", err)
-		}
-		return data, nil
-	case gen:
-		return generate(r.RobotsGen)
-	default:
-		return nil, errors.New("none of robots, robots_b64 and robots_gen is there: give one")
+	case r.RobotsB64 == nil:
+		return nil, errors.New("neither robots nor robots_b64 is there: give one")
 	}
-}
-
-// generate repeats and joins the pieces. Their total is known before a single byte is
-// made, so a line of a hundred bytes cannot ask for all memory there is.
-func generate(pieces []repeated) ([]byte, error) {
-	total := 0
-	for _, p := range pieces {
-		if p.Repeat < 0 {
-			return nil, fmt.Errorf("robots_gen: repeat is %d; the least is 0", p.Repeat)
-		}
-		// Compared by division: the product may overflow.
-		if len(p.Text) > 0 && p.Repeat > (maxGenerated-total)/len(p.Text) {
-			return nil, fmt.Errorf("robots_gen makes more than %d bytes", maxGenerated)
-		}
-		total += len(p.Text) * p.Repeat
+	data, err := base64.StdEncoding.DecodeString(*r.RobotsB64)
+	if err != nil {
+		err = fmt.Errorf("robots_b64: %w", err)
 	}
-	data := make([]byte, 0, total)
-	for _, p := range pieces {
-		data = append(data, bytes.Repeat([]byte(p.Text), p.Repeat)...)
-	}
-	return data, nil
+	return data, err
 }
 
 // AsWritten is the record's URL as written; "" if there is none.

@@ -27,9 +27,7 @@ type Output struct {
 // Worsen makes the status of o at least as bad as status. Emit takes it over into that of the App.
 func (o *Output) Worsen(status int) { o.status = max(o.status, status) }
 
-func (o *Output) JSON(v any) {
-	o.Write(append(answer.AppendAny(nil, v), '\n'))
-}
+func (o *Output) JSON(v any) { answer.WriteJSON(&o.Buffer, v) }
 
 func (o *Output) Verdict(v *answer.Verdict) { v.WriteJSON(&o.Buffer) }
 
@@ -115,33 +113,14 @@ func IsTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Typed says on errs that lines are awaited, if they are typed at a terminal and errs is one too, and reports
-// whether that is so. Without it, a command that reads standard input looks as if it hung.
-func Typed(in io.Reader, errs io.Writer, lines string) bool {
-	if !IsTerminal(in) || !IsTerminal(errs) {
-		return false
-	}
-	fmt.Fprintf(errs, "robots: reading %s from the keyboard, one on a line\n", lines)
-	return true
-}
-
-// palette colours text, or leaves it alone. The zero value leaves it alone.
+// palette colours text, or leaves it alone.
 type palette struct{ On bool }
 
-// paletteFor turns colours on for terminals, unless $NO_COLOR (https://no-color.org) is set to anything or
-// the terminal cannot show them.
-func paletteFor(w io.Writer) palette {
-	return palette{IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
-}
-
-// Palette is that for standard output, or what --color says. Subcommands without the flag leave Color empty,
-// which is "auto".
+// Palette is that for standard output, as --color says. By default only terminals get colours, unless $NO_COLOR
+// (https://no-color.org) is set to anything or the terminal cannot show them.
 func (a *App) Palette() palette {
-	switch a.Color {
-	case "always", "never":
-		return palette{a.Color == "always"}
-	}
-	return paletteFor(a.Out)
+	auto := IsTerminal(a.Out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return palette{a.Color == "always" || a.Color != "never" && auto}
 }
 
 func (p palette) paint(code, s string) string {

@@ -9,11 +9,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 )
 
 // Exit statuses. Of several, the worst counts: an unknown outcome hides more than a refusal does.
@@ -43,25 +46,13 @@ type App struct {
 
 func (a *App) Worsen(status int) { a.Status = max(a.Status, status) }
 
-// Failure marks an error that came up while a subcommand was running. What is none comes from the
-// command-line library, or is a UsageError: run in main.go takes both for wrong usage.
-type Failure struct{ error }
-
-func (f Failure) Unwrap() error { return f.error }
-
-func Failed(err error) error { return Failure{err} }
-
-// Runs adapts the body of a subcommand: its errors become failures, except those about how it was called.
+// Runs adapts the body of a subcommand.
 func Runs(body func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := noEmpty(cmd.Flags()); err != nil {
 			return err
 		}
-		err := body(cmd.Context(), args)
-		if _, usage := errors.AsType[UsageError](err); err == nil || usage {
-			return err
-		}
-		return Failed(err)
+		return body(cmd.Context(), args)
 	}
 }
 
@@ -79,7 +70,7 @@ const URLHelp = `A URL begins with http:// or https://. Without a scheme, // or 
 with a site such as example.com means https.`
 
 // Value is a pflag.Value that functions write and read: for flags that have to be looked at when they are given, so
-// that the error names the flag. Its Type is none that FlagError knows, which then shows the error of Read.
+// that the error names the flag.
 type Value struct {
 	Text func() string
 	Read func(string) error
@@ -89,29 +80,14 @@ func (v Value) String() string        { return v.Text() }
 func (v Value) Set(text string) error { return v.Read(text) }
 func (v Value) Type() string          { return "value" }
 
-// AtLeastOne checks that there are arguments, which what names. So does One for a single one.
-func AtLeastOne(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return Usagef("give a %s", what)
-		}
-		return nil
-	}
-}
+// Many is for Args: as many as there are.
+const Many = math.MaxInt
 
-func One(what string) cobra.PositionalArgs {
+// Args checks how many arguments there are; what says which they should be.
+func Args(least, most int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return Usagef("give one %s, not %d", what, len(args))
-		}
-		return nil
-	}
-}
-
-func None(remedy string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return Usagef("%q is not expected here: %s", args[0], remedy)
+		if n := len(args); n < least || n > most {
+			return Usagef("%s: give %s", answer.Plural(n, "argument"), what)
 		}
 		return nil
 	}
@@ -122,27 +98,19 @@ func UnknownCommand(root *cobra.Command, name string) error {
 	return Usagef("unknown command %q%s", name, DidYouMean("", root.SuggestionsFor(name)))
 }
 
-// FlagError says in plain words what pflag has found wrong. Its own texts quote Go's (strconv.ParseInt), and
-// do not say what would be right.
+// FlagError is err, which pflag has found, with the name of a flag that was perhaps meant, and without a value: it may be
+// a secret.
 func FlagError(cmd *cobra.Command, err error) error {
 	switch e := err.(type) {
 	case *pflag.NotExistError:
 		var flags []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
 		return Usagef("%s%s", e.Error(), DidYouMean("--", Similar(flags, e.GetSpecifiedName())))
-	case *pflag.ValueRequiredError:
-		return Usagef("--%s needs a value", e.GetFlag().Name)
 	case *pflag.InvalidValueError:
-		name, value := e.GetFlag().Name, e.GetValue()
-		formats := map[string]string{"duration": "--%s %q is no time such as 30s or 2m", "int": "--%s %q is no whole number",
-			"bool": "--%s is true or false, not %q"}
-		if format := formats[e.GetFlag().Value.Type()]; format != "" {
-			return Usagef(format, name, value)
-		}
+		err = fmt.Errorf("--%s: %w", e.GetFlag().Name, e.Unwrap())
 		if _, is := errors.AsType[*fs.PathError](err); is {
-			return Failed(fmt.Errorf("--%s: %w", name, e.Unwrap())) // as of a file that is an argument
+			return err // as of a file that is an argument
 		}
-		return Usagef("--%s: %w", name, e.Unwrap())
 	}
 	return UsageError{err}
 }

@@ -6,10 +6,10 @@ import (
 )
 
 func TestColoursAreForTerminalsOnly(t *testing.T) {
-	if got := paletteFor(new(bytes.Buffer)).Verdict(true); got != "allowed" {
-		t.Errorf("got %q, want no colour", got)
-	}
-	if got := (palette{On: true}).Verdict(false); got != "\x1b[31mrefused\x1b[0m" {
-		t.Errorf("got %q, want red", got)
+	a := &App{Streams: Streams{Out: new(bytes.Buffer)}}
+	for color, want := range map[string]string{"": "refused", "auto": "refused", "never": "refused", "always": "\x1b[31mrefused\x1b[0m"} {
+		if a.Color = color; a.Palette().Verdict(false) != want {
+			t.Errorf("--color %s: got %q, want %q", color, a.Palette().Verdict(false), want)
+		}
 	}
 }

@@ -39,7 +39,7 @@ var (
 	errFiles    = fmt.Errorf("%d sitemaps are the most that are read", maxFiles)
 )
 
-// Reader reads sitemaps. Open and URL must be set.
+// Reader reads sitemaps. All fields must be set.
 type Reader struct {
 	// Open gets a sitemap. Its error is told to Failed.
 	Open func(ctx context.Context, u *url.URL) (io.ReadCloser, error)
@@ -48,8 +48,7 @@ type Reader struct {
 	// comes twice.
 	URL func(loc string) error
 
-	// Failed is called with each sitemap that could not be read to its end, and why; what came before counts. If nil,
-	// nothing is called.
+	// Failed is called with each sitemap that could not be read to its end, and why; what came before counts.
 	Failed func(sitemap string, err error)
 }
 
@@ -85,7 +84,7 @@ func (r *Reader) read(ctx context.Context, seen map[string]bool, loc string, ind
 		return nil
 	}
 	if len(seen) >= maxFiles {
-		r.failed(loc, errFiles)
+		r.Failed(loc, errFiles)
 		return nil
 	}
 	seen[loc] = true
@@ -95,15 +94,9 @@ func (r *Reader) read(ctx context.Context, seen map[string]bool, loc string, ind
 		ended = ctx.Err()
 	}
 	if err != nil && ended == nil {
-		r.failed(loc, err)
-	}
-	return ended
-}
-
-func (r *Reader) failed(loc string, err error) {
-	if r.Failed != nil {
 		r.Failed(loc, err)
 	}
+	return ended
 }
 
 func (r *Reader) file(ctx context.Context, loc string, page, index func(string) error) error {
