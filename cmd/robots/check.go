@@ -93,7 +93,6 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	}
 	var urls []checked
 	asks := map[fetch.Origin]*shell.Asked{}
-	var all []*shell.Asked // what asks holds, in the order of the URLs
 	for i, arg := range args {
 		texts, err := c.widen(i, arg)
 		if err != nil {
@@ -107,7 +106,6 @@ func (c *checker) run(ctx context.Context, args []string) error {
 			// URLs of one site share one question.
 			if asks[o] == nil {
 				asks[o] = shell.NewAsked(o)
-				all = append(all, asks[o])
 			}
 			urls = append(urls, checked{i + 1, text, u, asks[o]})
 		}
@@ -125,7 +123,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	defer cancel()
 	g.Fetcher.MaxFetches = maxAsked
 	g.Cache.KeepBody = true // it is shown, or read anew
-	for _, a := range all {
+	for _, a := range asks {
 		// Whatever a site does is a Result. An Err is our own: an interruption, or a key that does not sign.
 		lookups.Go(func() { a.Run(ctx, g.Find) })
 	}

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,9 +36,9 @@ type filterer struct {
 	// Set by run and lines before the first line is read. Later, write alone adds to tally.
 	gate     *site.Gate
 	origins  *site.Origins
-	output   *os.File   // of --output, or nil
-	refusals *os.File   // of --refused, or nil
-	late     *lateLines // with --unordered, or nil
+	output   *os.File // of --output, or nil
+	refusals *os.File // of --refused, or nil
+	late     lateLines
 	meter    shell.Meter
 	tally    tally
 	skipped  atomic.Int64 // lines, by --resume
@@ -58,7 +55,7 @@ is.
 
 The robots.txt of each origin is fetched once in a run, many at a time. The
 result, even a failure, is kept until the run ends. With --unordered, the lines
-of hosts that do not answer within a second are put aside, in a file, and
+of hosts that do not answer within a second are put aside, up to 32 MiB, and
 answered at the end. Memory does not grow with the input: while one origin is
 slow, up to 65,536 lines behind its first one are worked on, and wait to be
 written; up to 128 MiB of robots.txt files are kept, some 50,000 origins, and
@@ -169,12 +166,6 @@ func (f *filterer) run(ctx context.Context, _ []string) (err error) {
 		}
 		defer func() { err = errors.Join(err, f.refusals.Close()) }()
 	}
-	if f.unordered {
-		if f.late, err = newLateLines(); err != nil {
-			return err
-		}
-		defer f.late.Close()
-	}
 	return f.lines(ctx)
 }
 
@@ -197,7 +188,7 @@ func (f *filterer) lines(ctx context.Context) error {
 		close(f.turn(1))
 	}
 	err := lines.Run(ctx, f.In)
-	if err == nil && f.late != nil {
+	if err == nil {
 		err = f.answerLate(ctx)
 	}
 	// The line of the meter goes before anything else is written to standard error.
@@ -233,9 +224,6 @@ func (f *filterer) answer(ctx context.Context, lines []shell.Line) (*filtered, e
 	questions := make([]question, len(lines))
 	for i, l := range lines {
 		q := &questions[i]
-		if f.late != nil && f.late.again {
-			l = numbered(l)
-		}
 		// White space around a URL is no part of it: lists that have been through an editor or a
 		// spreadsheet hold such lines.
 		if text := strings.TrimSpace(l.Text); text != "" {
@@ -282,7 +270,7 @@ func (f *filterer) ask(ctx context.Context, number int, questions []question) (e
 
 func (f *filterer) decideAll(lines []shell.Line, questions []question) *filtered {
 	b := new(filtered)
-	if f.late == nil || !f.late.again { // then they are counted already
+	if !f.late.again { // then they are counted already
 		b.tally.Lines = int64(len(lines))
 	}
 	for i := range questions {
@@ -388,83 +376,45 @@ func (f *filterer) report(took time.Duration) {
 
 const (
 	patience = time.Second // for the hosts of a batch
-	maxLate  = 4 << 30     // bytes of lines that are put aside; beyond that they are waited for
+	maxLate  = 32 << 20    // bytes of lines that are put aside; beyond that they are waited for
 )
 
-// lateLines are the lines that were put aside, each behind its number. Once again is set, nothing is put aside.
+// lateLines are the lines that were put aside.
 type lateLines struct {
-	again bool
+	again bool // nothing is put aside any longer
 
-	mu   sync.Mutex // guards what follows
-	file *os.File
-	to   *bufio.Writer
-	size int64
-}
-
-// newLateLines makes the file, which has no name any longer where the system lets it be removed.
-func newLateLines() (*lateLines, error) {
-	file, err := os.CreateTemp("", "robots-late-*")
-	if err != nil {
-		return nil, err
-	}
-	os.Remove(file.Name())
-	return &lateLines{file: file, to: bufio.NewWriterSize(file, shell.BatchBytes)}, nil
+	mu    sync.Mutex // guards what follows
+	lines []shell.Line
+	size  int
 }
 
 // add puts a line aside, if there is room, and reports whether it did.
-func (l *lateLines) add(number int, text string) (bool, error) {
+func (l *lateLines) add(q *question) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.size += int64(len(text)); l.size > maxLate {
-		return false, nil
+	if l.again || l.size+len(q.Text) > maxLate {
+		return false
 	}
-	_, err := fmt.Fprintf(l.to, "%d\t%s\n", number, text)
-	return err == nil, err
+	l.size += len(q.Text)
+	l.lines = append(l.lines, shell.Line{Number: q.Number, Text: q.Text})
+	return true
 }
-
-func (l *lateLines) rewind() (io.Reader, error) {
-	l.again = true
-	err := l.to.Flush()
-	if err == nil {
-		_, err = l.file.Seek(0, io.SeekStart)
-	}
-	return l.file, err
-}
-
-func (l *lateLines) Close() {
-	l.file.Close()
-	os.Remove(l.file.Name()) // where it could not be removed while it was open
-}
-
-// numbered takes the number in front of a line that was put aside.
-func numbered(l shell.Line) shell.Line {
-	number, text, _ := strings.Cut(l.Text, "\t")
-	l.Number, _ = strconv.Atoi(number)
-	l.Text = text
-	return l
-}
-
-// maxNumber is how much longer a line may be with its number.
-const maxNumber = 20
 
 // wait waits for the lookups of a batch. With --unordered it puts the lines aside, as long as there is room, whose hosts
 // take longer than patience.
-func (f *filterer) wait(ctx context.Context, questions []question) (err error) {
+func (f *filterer) wait(ctx context.Context, questions []question) error {
 	patient, cancel := ctx, func() {}
-	if f.late != nil && !f.late.again {
+	if f.unordered {
 		patient, cancel = context.WithTimeout(ctx, patience)
 	}
 	defer cancel()
 	for i := range questions {
 		switch q := &questions[i]; {
 		case q.lookup == nil || q.lookup.Within(patient):
-		case ctx.Err() != nil:
+		case ctx.Err() != nil: // what is put aside then would be missing from the list
 			return ctx.Err()
 		default:
-			if q.late, err = f.late.add(q.Number, q.Text); err != nil {
-				return err
-			}
-			if !q.late && !q.lookup.Within(ctx) {
+			if q.late = f.late.add(q); !q.late && !q.lookup.Within(ctx) {
 				return ctx.Err()
 			}
 		}
@@ -472,13 +422,19 @@ func (f *filterer) wait(ctx context.Context, questions []question) (err error) {
 	return nil
 }
 
+// answerLate answers the lines that were put aside. Their hosts have been asked.
 func (f *filterer) answerLate(ctx context.Context) error {
-	from, err := f.late.rewind()
-	if err != nil {
-		return errors.Join(errors.New("the lines that were put aside are lost"), err)
+	f.late.again = true
+	for batch := range slices.Chunk(f.late.lines, 128) {
+		f.turns.Clear() // they are in no order
+		close(f.turn(batch[0].Number))
+		b, err := f.answer(ctx, batch)
+		if err == nil {
+			err = f.write(b)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	f.turns.Clear() // these lines are counted anew
-	close(f.turn(1))
-	lines := shell.LineFilter[*filtered]{MaxLine: answer.MaxURL + maxNumber, Answer: f.answer, Write: f.write}
-	return lines.Run(ctx, from)
+	return nil
 }
