@@ -181,34 +181,29 @@ func (c *checker) one(g *site.Gate, u checked) error {
 // programs read --json, where each field is always there.
 func (c *checker) print(out *shell.Output, v *answer.Verdict) {
 	fmt.Fprintf(out, "%s  %s\n", c.Palette().Verdict(v.Allowed), answer.Visible(v.URL))
-	field := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(out, "  %-10s %s\n", name, value)
-		}
-	}
-	field("asked", answer.Visible(v.Asked))
-	field("because", v.Because())
+	out.Field("asked", v.Asked)
+	out.Field("because", v.Because())
 	if v.Agent != "*" { // the default is not worth a line
-		field("agent", answer.Visible(v.Agent))
+		out.Field("agent", v.Agent)
 	}
 	if v.DialectBy == answer.ByCrawler {
-		field("read as", v.Dialect+", as its engine does")
+		out.Field("read as", v.Dialect+", as its engine does")
 	}
-	field("group", answer.Visible(v.Group))
+	out.Field("group", v.Group)
 	if v.Fallback != "" {
-		field("", "no group names "+answer.Visible(v.Agent)+": it obeys "+answer.Visible(v.Fallback))
+		out.Field("", "no group names "+v.Agent+": it obeys "+v.Fallback)
 	}
 	if v.CrawlDelay != nil {
-		field("delay", fmt.Sprintf("%gs between requests", *v.CrawlDelay))
+		out.Field("delay", fmt.Sprintf("%gs between requests", *v.CrawlDelay))
 	}
-	field("robots", answer.Visible(v.Robots.URL))
+	out.Field("robots", v.Robots.URL)
 	for _, r := range v.Robots.Redirects {
-		field("via", answer.Visible(r))
+		out.Field("via", r)
 	}
-	field("answer", v.Robots.String())
+	out.Field("answer", v.Robots.String())
 	// Who meant a site that only speaks http sees a failure of https, and has not typed that.
 	if v.Robots.Status == nil && !strings.Contains(v.URL, "://") {
-		field("hint", "without a scheme https is asked: for http write http://"+answer.Visible(strings.TrimSpace(v.URL)))
+		out.Field("hint", "without a scheme https is asked: for http write http://"+strings.TrimSpace(v.URL))
 	}
 	c.printLines(out, v.Lines)
 }

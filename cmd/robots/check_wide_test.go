@@ -29,10 +29,10 @@ func TestCheckAsksMoreThanWasTyped(t *testing.T) {
 		want       []string // lines in this order, others between
 	}{
 		{"hosts", "--hosts a.example.com/private", 2, []string{
-			"refused  http://a.example.com/private", "  because    line 2: Disallow: /private", "  via        https://a.example.com/robots.txt",
-			"refused  http://www.a.example.com/private", "  because    line 2: Disallow: /",
-			"refused  https://a.example.com/private", "  because    line 2: Disallow: /private",
-			"refused  https://www.a.example.com/private", "  because    robots.txt is unreachable: tls: failed to verify certificate: x509: certificate is valid for example.com, *.example.com, not www.a.example.com"}},
+			"refused  http://a.example.com/private", "  because        line 2: Disallow: /private", "  via            https://a.example.com/robots.txt",
+			"refused  http://www.a.example.com/private", "  because        line 2: Disallow: /",
+			"refused  https://a.example.com/private", "  because        line 2: Disallow: /private",
+			"refused  https://www.a.example.com/private", "  because        robots.txt is unreachable: tls: failed to verify certificate: x509: certificate is valid for example.com, *.example.com, not www.a.example.com"}},
 		{"hosts that are alike", "--hosts http://WWW.example.com/", 0, []string{
 			"allowed  http://example.com/", "allowed  http://www.example.com/", "allowed  https://example.com/",
 			"allowed  https://www.example.com/"}},

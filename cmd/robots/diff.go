@@ -192,7 +192,7 @@ func (d *differ) line(o *shell.Output, all []compared, l shell.Line) {
 			o.JSON(answer.Object{"url", after.URL, "agent", c.agent, "before", &before, "after", &after})
 			continue
 		}
-		change := fmt.Sprintf("%s  %s\n  because    %s\n  before     %s, %s\n", after.Outcome(), answer.Visible(after.URL),
+		change := fmt.Sprintf("%s  %s\n  because        %s\n  before         %s, %s\n", after.Outcome(), answer.Visible(after.URL),
 			after.Because(), before.Outcome(), before.Because())
 		if crawlers[change] == nil {
 			changes = append(changes, change)
@@ -200,6 +200,6 @@ func (d *differ) line(o *shell.Output, all []compared, l shell.Line) {
 		crawlers[change] = append(crawlers[change], answer.Visible(c.agent))
 	}
 	for _, change := range changes {
-		fmt.Fprintf(o, "%s  for        %s\n", change, strings.Join(crawlers[change], ", "))
+		fmt.Fprintf(o, "%s  for            %s\n", change, strings.Join(crawlers[change], ", "))
 	}
 }

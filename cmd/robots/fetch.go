@@ -98,35 +98,30 @@ func (g *getter) show(res *fetch.Result, f *answer.Fetched) error {
 func (g *getter) print(out *shell.Output, res *fetch.Result, f *answer.Fetched) {
 	a := f.Robots
 	fmt.Fprintf(out, "%s\n", answer.Visible(a.URL))
-	field := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(out, "  %-14s %s\n", strings.ToLower(name), answer.Visible(value))
-		}
-	}
 	if a.Status != nil {
-		field("status", fmt.Sprintf("%d %s", *a.Status, http.StatusText(*a.Status)))
+		out.Field("status", fmt.Sprintf("%d %s", *a.Status, http.StatusText(*a.Status)))
 	}
-	field("effect", a.Outcome)
+	out.Field("effect", a.Outcome)
 	if a.Wall {
-		field("wall", "it may be the answer of a wall, and no robots.txt")
+		out.Field("wall", "it may be the answer of a wall, and no robots.txt")
 	}
 	if a.Error != nil {
-		field("error", *a.Error)
+		out.Field("error", *a.Error)
 	}
 	for _, r := range a.Redirects {
-		field("via", r)
+		out.Field("via", r)
 	}
 	// Lines of one field are shown apart, as they were sent: so a second one that a proxy has added shows.
 	for _, name := range answer.CachingFields {
 		for _, value := range f.Header[name] {
-			field(name, value)
+			out.Field(strings.ToLower(name), value)
 		}
 	}
-	field("lifetime", answer.ExplainLifetime(res, a))
+	out.Field("lifetime", answer.ExplainLifetime(res, a))
 	if f.Bytes == 0 {
 		return
 	}
-	field("holds", f.Holds())
+	out.Field("holds", f.Holds())
 	out.WriteByte('\n')
 	for l := range strings.Lines(string(res.Body)) {
 		fmt.Fprintln(out, answer.Visible(strings.TrimRight(l, "\r\n")))

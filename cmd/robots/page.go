@@ -116,8 +116,6 @@ func pagerCommand(a *shell.App, show func(*pager, *shell.Output, *seen)) *cobra.
 	return cmd
 }
 
-// moreUnread is said where page.Rules.Incomplete reports that not all of a page was read: it is long, encoded, or
-// a part of one.
 const moreUnread = "perhaps more: not all of it was read"
 
 // seen is what one page and its robots.txt say.
@@ -193,18 +191,6 @@ func (p *pager) head(s *seen) answer.Object {
 	}
 }
 
-// pageStatement is a page.Statement in JSON. It stands on a line of the header, or at an offset of the page.
-func pageStatement(s page.Statement) answer.Object {
-	var offset any
-	if s.Line == 0 {
-		offset = s.Offset
-	}
-	return answer.Object{
-		"line", answer.OrNull(s.Line), "offset", offset, "rule", answer.OrNull(s.Rule), "value", answer.OrNull(s.Value),
-		"scope", answer.OrNull(s.Scope), "text", s.Text, "problem", answer.OrNull(s.Problem),
-	}
-}
-
 // pageEffect is what all statements come to for one engine, or for the crawler of --agent, and whether it may list the page.
 type pageEffect struct {
 	Engine  string  `json:"engine"`
@@ -223,7 +209,34 @@ type pageFinding struct {
 
 // showPage is "robots page". It writes what is found even if the page could not be had.
 func (p *pager) showPage(out *shell.Output, s *seen) {
+	text := out
+	if p.JSON {
+		text = new(shell.Output) // which nobody sees
+	}
+	printHead(text, s)
+	statements := []answer.Object{}
+	for st := range s.rules.All() {
+		var offset any
+		if st.Line == 0 { // else it stands in the header
+			offset = st.Offset
+		}
+		statements = append(statements, answer.Object{
+			"line", answer.OrNull(st.Line), "offset", offset, "rule", answer.OrNull(st.Rule), "value", answer.OrNull(st.Value),
+			"scope", answer.OrNull(st.Scope), "text", st.Text, "problem", answer.OrNull(st.Problem),
+		})
+		text.Field("says", withProblem(st.String(), st.Problem))
+	}
+	printUnread(text, s)
 	effects, findings := p.judge(s)
+	for _, e := range effects {
+		text.Field(e.Engine, e.Effect)
+	}
+	for _, e := range effects {
+		text.Field("listed", e.Verdict)
+	}
+	for _, f := range findings {
+		text.Field(f.ID, f.Message)
+	}
 	switch {
 	case s.unknown():
 		out.Worsen(shell.ExitUnknown)
@@ -231,32 +244,22 @@ func (p *pager) showPage(out *shell.Output, s *seen) {
 		out.Worsen(shell.ExitRefused)
 	}
 	if p.JSON {
-		statements := []answer.Object{}
-		for st := range s.rules.All() {
-			statements = append(statements, pageStatement(st))
-		}
 		out.JSON(append(p.head(s), "statements", statements, "incomplete", s.rules.Incomplete(), "effects", effects, "findings", findings))
-		return
 	}
-	p.printHead(out, s)
-	for st := range s.rules.All() {
-		fmt.Fprintf(out, "  %-10s %s", "says", answer.Visible(st.String()))
-		if st.Problem != "" {
-			fmt.Fprintf(out, "  (%s)", st.Problem)
-		}
-		fmt.Fprintln(out)
+}
+
+func withProblem(statement, problem string) string {
+	if problem == "" {
+		return statement
 	}
+	return statement + "  (" + problem + ")"
+}
+
+// printUnread tells that page.Rules.Incomplete reports that not all of a page was read: it is long, encoded, or a part of
+// one.
+func printUnread(out *shell.Output, s *seen) {
 	if s.rules.Incomplete() {
-		fmt.Fprintf(out, "  %-10s %s\n", "says", moreUnread)
-	}
-	for _, e := range effects {
-		fmt.Fprintf(out, "  %-10s %s\n", e.Engine, e.Effect)
-	}
-	for _, e := range effects {
-		fmt.Fprintf(out, "  %-10s %s\n", "listed", e.Verdict)
-	}
-	for _, f := range findings {
-		fmt.Fprintf(out, "  %-10s %s\n", f.ID, f.Message)
+		out.Field("says", moreUnread)
 	}
 }
 
@@ -303,24 +306,18 @@ func (p *pager) judge(s *seen) (effects []pageEffect, findings []pageFinding) {
 }
 
 // printHead writes which page it is, how it came, and what robots.txt says about fetching it.
-func (p *pager) printHead(out *shell.Output, s *seen) {
-	noPage := ""
+func printHead(out *shell.Output, s *seen) {
+	fmt.Fprintln(out, answer.Visible(s.url.Redacted()))
+	status := fmt.Sprint(s.status, " ", http.StatusText(s.status))
 	if s.status/100 != 2 {
-		noPage = ": this is no page, and has no rules"
+		status += ": this is no page, and has no rules"
 	}
-	fmt.Fprintf(out, "%s\n  %-10s %d %s%s\n", answer.Visible(s.url.Redacted()), "status", s.status, http.StatusText(s.status), noPage)
+	out.Field("status", status)
 	why := s.decision.Decision.String()
 	if s.decision.Unreachable != nil {
 		why += ": " + s.decision.Unreachable.Error()
 	}
-	fmt.Fprintf(out, "  %-10s %s\n", "robots", answer.Visible(why))
-}
-
-// preference is what the statements come to for a use.
-type preference struct {
-	label string
-	is    usage.Preference
-	by    usage.Statement // unless is is usage.Unknown
+	out.Field("robots", why)
 }
 
 // asEngine returns the page rules as the engine reads them whose crawler the agent is, if any:
@@ -351,66 +348,43 @@ func (p *pager) showUsage(out *shell.Output, s *seen) {
 	said := usage.ParseRobots(s.policy, agent, s.url.RequestURI(), tokens...)
 	said = append(append(said, s.said...), usage.ParseRules(s.rules, policy.RFC9309, p.Agent)...)
 	said = append(said, asEngine(s.rules, p.Agent)...)
-	var preferences []preference
+	text := out
+	if p.JSON {
+		text = new(shell.Output) // which nobody sees
+	}
+	printHead(text, s)
+	preferences, statements := []answer.Object{}, []answer.Statement{}
 	for i, label := range site.UsageLabels() {
-		w := preference{label: label}
-		w.is, w.by, _ = usage.For(said, usage.Label(label), table...)
-		// see site.UsageLabels for their order
-		if w.is == usage.Unknown && i > 2 {
+		is, by, _ := usage.For(said, usage.Label(label), table...)
+		if is == usage.Unknown && i > 2 { // see site.UsageLabels for their order
 			continue // only the labels of the standard are shown where nothing is known
 		}
-		if w.is == usage.Disallow {
+		if is == usage.Disallow {
 			out.Worsen(shell.ExitRefused)
 		}
-		preferences = append(preferences, w)
+		var statement any // null: unknown
+		value := is.String()
+		if is != usage.Unknown {
+			statement, value = answer.Statement{Statement: by}, fmt.Sprintf("%-9s %s", is, by)
+		}
+		preferences = append(preferences, answer.Object{"label", label, "preference", is, "by", statement})
+		text.Field(label, value)
 	}
+	// All are in JSON. For people there are those without effect, and the terms: no preference tells of them.
+	for _, st := range said {
+		statements = append(statements, answer.Statement{Statement: st})
+		switch {
+		case st.Problem != "":
+			text.Field("without effect", withProblem(st.String(), st.Problem))
+		case st.Key == "License" || st.Key == "tdm-policy": // a contract, which a person has to read
+			text.Field("terms", st.String())
+		}
+	}
+	printUnread(text, s)
 	if s.unknown() {
 		out.Worsen(shell.ExitUnknown)
 	}
 	if p.JSON {
-		p.usageJSON(out, s, preferences, said)
-	} else {
-		p.printUsage(out, s, preferences, said)
-	}
-}
-
-// usageJSON writes all preferences and all statements, those without effect too: which of them counted is
-// said by the fields "by".
-func (p *pager) usageJSON(out *shell.Output, s *seen, preferences []preference, said []usage.Statement) {
-	comeTo, statements := []answer.Object{}, []answer.Statement{}
-	for _, w := range preferences {
-		var by any // null: unknown
-		if w.is != usage.Unknown {
-			by = answer.Statement{Statement: w.by}
-		}
-		comeTo = append(comeTo, answer.Object{"label", w.label, "preference", w.is, "by", by})
-	}
-	for _, st := range said {
-		statements = append(statements, answer.Statement{Statement: st})
-	}
-	out.JSON(append(p.head(s), "preferences", comeTo, "statements", statements, "incomplete", s.rules.Incomplete()))
-}
-
-// printUsage writes for people. Of the statements it shows those without effect, and the terms: no preference
-// tells of them.
-func (p *pager) printUsage(out *shell.Output, s *seen, preferences []preference, said []usage.Statement) {
-	p.printHead(out, s)
-	for _, w := range preferences {
-		by := ""
-		if w.is != usage.Unknown {
-			by = answer.Visible(w.by.String())
-		}
-		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("  %-14s %-9s %s", w.label, w.is, by), " "))
-	}
-	for _, st := range said {
-		switch {
-		case st.Problem != "":
-			fmt.Fprintf(out, "  %-14s %s  (%s)\n", "without effect", answer.Visible(st.String()), answer.Visible(st.Problem))
-		case st.Key == "License" || st.Key == "tdm-policy": // a contract, which a person has to read
-			fmt.Fprintf(out, "  %-14s %s\n", "terms", answer.Visible(st.String()))
-		}
-	}
-	if s.rules.Incomplete() {
-		fmt.Fprintf(out, "  %-14s %s\n", "says", moreUnread)
+		out.JSON(append(p.head(s), "preferences", preferences, "statements", statements, "incomplete", s.rules.Incomplete()))
 	}
 }

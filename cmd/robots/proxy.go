@@ -71,17 +71,8 @@ func (p *proxying) command() *cobra.Command {
   curl --proxy http://127.0.0.1:3128 http://example.com/private`,
 		Args:              shell.Args(0, 0, "none"),
 		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              shell.Runs(p.run),
 	}
-	cmd.RunE = shell.Runs(func(ctx context.Context, _ []string) error {
-		switch {
-		// Its default, "*", is no choice of the user's, and may stand beside --agent-from-client.
-		case p.obeys.Each && p.Named:
-			return shell.Usagef("--agent and --agent-from-client say different things: give one of them")
-		case (p.ca == "") != (p.caKey == ""):
-			return shell.Usagef("--ca and --ca-key are two halves: give both, or none")
-		}
-		return p.run(ctx)
-	})
 	p.register(cmd, "127.0.0.1:3128")
 	site.UsesVar(cmd, &p.Asker)
 	f := cmd.Flags()
@@ -108,7 +99,14 @@ var (
 
 // run serves until ctx ends. It prints the addresses to standard output once the sockets and the gate are ready, so a
 // program that started the proxy may send requests as soon as it has read them.
-func (p *proxying) run(ctx context.Context) error {
+func (p *proxying) run(ctx context.Context, _ []string) error {
+	switch {
+	// Its default, "*", is no choice of the user's, and may stand beside --agent-from-client.
+	case p.obeys.Each && p.Named:
+		return shell.Usagef("--agent and --agent-from-client say different things: give one of them")
+	case (p.ca == "") != (p.caKey == ""):
+		return shell.Usagef("--ca and --ca-key are two halves: give both, or none")
+	}
 	log, err := p.logger()
 	if err != nil {
 		return err

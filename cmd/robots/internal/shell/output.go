@@ -29,6 +29,13 @@ func (o *Output) Worsen(status int) { o.status = max(o.status, status) }
 
 func (o *Output) JSON(v any) { answer.WriteJSON(&o.Buffer, v) }
 
+// Field writes a line for people, unless the value is empty.
+func (o *Output) Field(name, value string) {
+	if value != "" {
+		fmt.Fprintf(o, "  %-14s %s\n", name, answer.Visible(value))
+	}
+}
+
 func (o *Output) Verdict(v *answer.Verdict) { v.WriteJSON(&o.Buffer) }
 
 // Emit writes o where it belongs, and makes its status the command's. Problems go first: on a terminal they are above
