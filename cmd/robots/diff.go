@@ -176,9 +176,6 @@ func (d *differ) line(o *shell.Output, all []compared, l shell.Line) {
 	changes, crawlers := []string{}, map[string][]string{}
 	for _, c := range all {
 		before, err := c.before.Match(l.Number, l.Text)
-		if l.TooLong {
-			err = fmt.Errorf("longer than %d bytes", answer.MaxURL)
-		}
 		if err != nil {
 			o.Complain(fmt.Errorf("line %d: %w", l.Number, err))
 			return

@@ -227,7 +227,7 @@ func (f *filterer) answer(ctx context.Context, lines []shell.Line) (*filtered, e
 		// White space around a URL is no part of it: lists that have been through an editor or a
 		// spreadsheet hold such lines.
 		if text := strings.TrimSpace(l.Text); text != "" {
-			q.Listed = answer.ReadListed(f.Dialect, l.Number, text, l.TooLong)
+			q.Listed = answer.ReadListed(f.Dialect, l.Number, text)
 		}
 		if q.URL != nil && q.Err == nil {
 			q.Result = f.origins.Known(q.Origin)

@@ -108,10 +108,6 @@ func (m *matcher) asker(p *policy.Policy) func(*shell.Output, shell.Line) {
 	matching, colours := m.Matching(p), m.Palette()
 	return func(o *shell.Output, l shell.Line) {
 		v, err := matching.Match(l.Number, l.Text)
-		if l.TooLong {
-			v, err = answer.NewVerdict(answer.Redacted(l.Text), client.Answer{}), fmt.Errorf("longer than %d bytes", answer.MaxURL)
-			v.Number = l.Number
-		}
 		if err != nil {
 			m.malformed(o, v, err)
 			return
@@ -168,7 +164,7 @@ func (m *matcher) record(o *shell.Output, l shell.Line) {
 
 // decide reads l into r and answers it.
 func (m *matcher) decide(r *answer.Question, l shell.Line) (v answer.Verdict, err error) {
-	if l.TooLong {
+	if len(l.Text) > maxRecord {
 		return v, fmt.Errorf("longer than %d bytes", maxRecord)
 	}
 	if err = r.Read(l.Text); err != nil {

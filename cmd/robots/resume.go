@@ -88,7 +88,7 @@ func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (number int, err 
 			}
 		}
 		for found := false; !found; {
-			text, tooLong, err := shell.AppendLine(nil, in, answer.MaxURL)
+			text, err := shell.ReadLine(in, answer.MaxURL)
 			switch {
 			case err == io.EOF && len(text) == 0:
 				return 0, fmt.Errorf("%s: standard input holds no line %d: %s", output.Name(), output.lines, sameList)
@@ -97,7 +97,7 @@ func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (number int, err 
 			}
 			number++
 			text = bytes.TrimSpace(text)
-			found = f.JSON && number == verdict.Number || !f.JSON && !tooLong && bytes.Equal(text, line)
+			found = f.JSON && number == verdict.Number || !f.JSON && bytes.Equal(text, line)
 			if !found && len(text) > 0 {
 				refused++
 			}

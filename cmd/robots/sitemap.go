@@ -126,7 +126,7 @@ func (l *lister) run(ctx context.Context, args []string) error {
 func (l *lister) count(loc string) error {
 	l.found.URLs++
 	because, line := "no URL of this site", 0
-	q := answer.ReadListed(l.Dialect, l.found.URLs, loc, false)
+	q := answer.ReadListed(l.Dialect, l.found.URLs, loc)
 	if q.Err == nil && q.Origin == l.origin {
 		q.Result = l.robots
 		v := l.Verdict(&q, l.Decide(&q))

@@ -7,7 +7,6 @@ package answer
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -102,9 +101,6 @@ func (m *Matching) Match(number int, url string) (Verdict, error) {
 	return v, nil
 }
 
-// MaxURL is how long a URL may be that is read from a list, in bytes.
-const MaxURL = 64 << 10
-
 // Listed is a line of a list: a URL, or a JSON object that has one. No URL begins with a brace, so that no flag has to
 // tell them apart.
 type Listed struct {
@@ -118,13 +114,10 @@ type Listed struct {
 	written string // the field "url" of an object
 }
 
-// ReadListed reads a line whose URL a dialect reads. Of one that is too long, text is only the beginning.
-func ReadListed(d policy.Dialect, number int, text string, tooLong bool) Listed {
+// ReadListed reads a line whose URL a dialect reads.
+func ReadListed(d policy.Dialect, number int, text string) Listed {
 	l := Listed{Number: number, Text: text}
-	switch {
-	case tooLong:
-		l.Err = fmt.Errorf("longer than %d bytes", MaxURL)
-	case l.IsObject():
+	if l.Err = tooLong(text); l.Err == nil && l.IsObject() {
 		l.written, l.Err = urlOf(text)
 		text = l.written
 	}

@@ -26,6 +26,16 @@ import (
 // paths, as for match, the last case is an error too: .py and .sh are public suffixes, and
 // "setup.py" is a file more often than a site. Records of match --jsonl are by programs.
 
+// MaxURL is how long a URL may be, or a line of a list, in bytes.
+const MaxURL = 64 << 10
+
+func tooLong(text string) error {
+	if len(text) > MaxURL {
+		return fmt.Errorf("longer than %d bytes", MaxURL)
+	}
+	return nil
+}
+
 // ReadURL reads a URL whose site is to be asked, and which a dialect reads.
 func ReadURL(d policy.Dialect, text string) (*url.URL, error) {
 	full, err := splitURL(d, text, false, true)
@@ -122,6 +132,9 @@ func ReadTarget(d policy.Dialect, text string, sites bool) (string, error) {
 // splitURL reads text by the rule above, and returns a URL with its scheme, or a path with its slash. It leaves the host
 // behind a scheme, and escapes, unchecked. Its errors offer a path as a remedy if paths are taken.
 func splitURL(d policy.Dialect, text string, paths, sites bool) (string, error) {
+	if err := tooLong(text); err != nil {
+		return "", err
+	}
 	if text = strings.TrimSpace(text); strings.HasPrefix(text, "//") {
 		text = "https:" + text
 	}

@@ -162,7 +162,7 @@ func TestTheURLOfAnObject(t *testing.T) {
 		`{"url":"http://a/\ud800-udc00"}`:                       "",
 		`{"url":"http://a/\ud800\n"}`:                           "",
 	} {
-		l := ReadListed(policy.RFC9309, 1, line, false)
+		l := ReadListed(policy.RFC9309, 1, line)
 		if (l.Err == nil) != (want != "") || l.Err == nil && l.URL.String() != want {
 			t.Errorf("%s: %v, %v; want %q", line, l.URL, l.Err, want)
 		}
@@ -185,7 +185,7 @@ func TestAnObjectIsGivenBack(t *testing.T) {
 		`{} {`:    {`{} {`, ""},
 		`foo`:     {"foo", ""},
 	} {
-		l := ReadListed(k.Dialect, 1, line, false)
+		l := ReadListed(k.Dialect, 1, line)
 		l.Result = &fetch.Result{Policy: policy.Unavailable()}
 		if v := k.Verdict(&l, k.Decide(&l)); v.URL != want.url || string(v.Record) != want.record {
 			t.Errorf("%s: the url is %q and the record %s, want %q and %s", line, v.URL, v.Record, want.url, want.record)

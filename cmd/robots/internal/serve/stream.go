@@ -85,7 +85,7 @@ func (s *decider) questions(ctx context.Context, lines []shell.Line) ([]streamed
 
 // question reads a line, and has its origin looked up if that is not known.
 func (s *decider) question(ctx context.Context, l shell.Line) streamed {
-	q := streamed{Listed: answer.ReadListed(policy.RFC9309, l.Number, l.Text, l.TooLong), as: &s.usual}
+	q := streamed{Listed: answer.ReadListed(policy.RFC9309, l.Number, l.Text), as: &s.usual}
 	if q.URL != nil && q.IsObject() {
 		q.own()
 	}

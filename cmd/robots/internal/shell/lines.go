@@ -11,19 +11,16 @@ import (
 	"context"
 	"io"
 	"sync"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // Line is one line of input, without its end.
 type Line struct {
-	Number  int // counted from 1
-	Text    string
-	TooLong bool // text is only its beginning
+	Number int // counted from 1
+	Text   string
 }
 
-// Bounds of what a LineFilter holds: a batch is closed at either of the first two, and reading waits while maxHeld
-// bytes of input are unanswered or unwritten. With short lines, maxBatches is what is reached first: 65,536 lines.
+// Bounds of what a LineFilter holds: a batch is closed at either of the first two, and reading waits while maxBatches are
+// unanswered or unwritten, or as many as could have maxHeld bytes. With lines of a URL each, that is 65,536 lines.
 const (
 	batchLines = 128
 	BatchBytes = 64 << 10
@@ -34,8 +31,8 @@ const (
 // LineFilter reads lines, has them answered in parallel, and writes the answers in order. Where the first unanswered line has
 // to wait, those behind it are answered up to Ahead batches ahead, and then reading waits too.
 type LineFilter[A any] struct {
-	MaxLine int // bytes; of a longer line only the beginning is kept
-	Ahead   int // batches; if zero, 512
+	MaxLine int // bytes; of a longer line one byte more is kept, and not the rest
+	Ahead   int // batches; if zero, 512, or fewer for lines that may be long
 
 	// Answer is called from several goroutines at once, for a batch of lines each. Its error ends the run,
 	// with nothing of the batch written.
@@ -60,7 +57,6 @@ type LineFilter[A any] struct {
 // batch is what Answer works on.
 type batch[A any] struct {
 	lines  []Line
-	size   int64         // of the lines, in bytes
 	done   chan struct{} // closed once answer and err are set
 	answer A
 	err    error
@@ -70,12 +66,11 @@ type batch[A any] struct {
 // with a whole line. The goroutine that reads may outlive it in a Read that nothing can interrupt.
 func (f *LineFilter[A]) Run(ctx context.Context, r io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
-	// The queue bounds how far reading is ahead in batches, and held in bytes.
-	queue := make(chan *batch[A], cmp.Or(f.Ahead, maxBatches))
-	held := semaphore.NewWeighted(maxHeld)
+	// The queue bounds how far reading is ahead.
+	queue := make(chan *batch[A], cmp.Or(f.Ahead, min(maxBatches, maxHeld/(BatchBytes+f.MaxLine))))
 	var reader sync.WaitGroup
-	reader.Go(func() { f.read(ctx, r, queue, held) })
-	err := f.write(ctx, queue, held)
+	reader.Go(func() { f.read(ctx, r, queue) })
+	err := f.write(ctx, queue)
 	cancel()
 	if err != nil && f.Interrupt != nil {
 		f.Interrupt()
@@ -85,7 +80,7 @@ func (f *LineFilter[A]) Run(ctx context.Context, r io.Reader) error {
 }
 
 // write writes what is on queue, up to the error that ended reading.
-func (f *LineFilter[A]) write(ctx context.Context, queue <-chan *batch[A], held *semaphore.Weighted) error {
+func (f *LineFilter[A]) write(ctx context.Context, queue <-chan *batch[A]) error {
 	for {
 		if f.Idle != nil && len(queue) == 0 {
 			if err := f.Idle(); err != nil {
@@ -112,14 +107,12 @@ func (f *LineFilter[A]) write(ctx context.Context, queue <-chan *batch[A], held 
 		if err := f.Write(b.answer); err != nil {
 			return err
 		}
-		// Only now, when it is written: an answer that waits for those before it takes memory too.
-		held.Release(b.size)
 	}
 }
 
 // read puts batches on queue in order, each with a goroutine that answers it, and as the last one the error
 // that ended reading: io.EOF, if all is well. So write sees it only behind everything that was read.
-func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *batch[A], held *semaphore.Weighted) {
+func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *batch[A]) {
 	in := bufio.NewReaderSize(r, BatchBytes)
 	if first, _ := in.Peek(1); string(first) == "\xEF" { // only then wait for more
 		if mark, _ := in.Peek(3); string(mark) == "\uFEFF" {
@@ -147,8 +140,7 @@ func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *bat
 			break
 		}
 		number += len(b.lines)
-		b.size = min(b.size, maxHeld) // one line may be longer than what is to be held
-		if held.Acquire(ctx, b.size) != nil || !put(b) {
+		if !put(b) {
 			return
 		}
 		go func() {
@@ -164,13 +156,13 @@ func (f *LineFilter[A]) read(ctx context.Context, r io.Reader, queue chan<- *bat
 // fill reads lines into b until it is full, or until the next line is not there yet, or only half of it: behind a slow
 // producer an answer must not wait for a full batch.
 func (f *LineFilter[A]) fill(b *batch[A], in *bufio.Reader, number int) error {
-	for len(b.lines) < batchLines && b.size < BatchBytes {
-		text, tooLong, err := AppendLine(nil, in, f.MaxLine)
+	for size := 0; len(b.lines) < batchLines && size < BatchBytes; {
+		text, err := ReadLine(in, f.MaxLine)
 		if err != nil && (err != io.EOF || len(text) == 0) {
 			return err // half a line, or none behind the last line end
 		}
-		b.lines = append(b.lines, Line{number + len(b.lines), string(text), tooLong})
-		b.size += int64(len(text))
+		b.lines = append(b.lines, Line{number + len(b.lines), string(text)})
+		size += len(text)
 		if err != nil {
 			return err
 		}
@@ -181,24 +173,14 @@ func (f *LineFilter[A]) fill(b *batch[A], in *bufio.Reader, number int) error {
 	return nil
 }
 
-// AppendLine appends the next line to text, without its LF or CRLF, and no more than maxLine bytes of it. The
-// rest of a longer line is read and dropped. The error is io.EOF with a last line that has no end, too.
-func AppendLine(text []byte, in *bufio.Reader, maxLine int) (_ []byte, tooLong bool, err error) {
-	// With its end, a line that is just short enough may take two bytes more. What exceeds that is seen below.
-	start, most := len(text), maxLine+len("\r\n")
-	for {
+// ReadLine returns the next line without its LF or CRLF. Of a line longer than maxLine one byte more is returned, and the
+// rest is dropped. The error is io.EOF with a last line that has no end, too.
+func ReadLine(in *bufio.Reader, maxLine int) (text []byte, err error) {
+	for err = bufio.ErrBufferFull; err == bufio.ErrBufferFull; {
 		var part []byte
 		part, err = in.ReadSlice('\n')
-		n := min(len(part), most-(len(text)-start))
-		text = append(text, part[:n]...)
-		tooLong = tooLong || n < len(part)
-		if err != bufio.ErrBufferFull {
-			break
-		}
+		text = append(text, part[:min(len(part), maxLine+len("+\r\n")-len(text))]...)
 	}
-	rest := bytes.TrimSuffix(bytes.TrimSuffix(text[start:], []byte("\n")), []byte("\r"))
-	if len(rest) > maxLine {
-		rest, tooLong = rest[:maxLine], true
-	}
-	return text[:start+len(rest)], tooLong, err
+	text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
+	return text[:min(len(text), maxLine+1)], err
 }

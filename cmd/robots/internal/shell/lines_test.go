@@ -19,11 +19,10 @@ func numbered(maxLine int, out *strings.Builder) *LineFilter[string] {
 		Answer: func(_ context.Context, lines []Line) (string, error) {
 			var s string
 			for _, l := range lines {
-				s += fmt.Sprintf("%d:%s", l.Number, l.Text)
-				if l.TooLong {
-					s += "…"
+				if len(l.Text) > maxLine {
+					l.Text = l.Text[:maxLine] + "…"
 				}
-				s += " "
+				s += fmt.Sprintf("%d:%s ", l.Number, l.Text)
 			}
 			return s, nil
 		},
@@ -121,7 +120,7 @@ func TestReadingWaitsBehindASlowAnswer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			f := LineFilter[int]{
-				MaxLine: 1 << 20,
+				MaxLine: c.line,
 				Answer: func(ctx context.Context, lines []Line) (int, error) {
 					if lines[0].Number == 1 {
 						<-ctx.Done()
