@@ -7,12 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
@@ -105,13 +103,11 @@ func (l *linter) run(ctx context.Context, args []string) (err error) {
 	if l.disable, err = ruleIDs(l.disable); err != nil {
 		return err
 	}
-	switch i := slices.Index(args, "-"); {
+	switch {
 	case l.rules:
 		return l.explain(args)
 	case len(args) == 0:
 		return shell.Usagef("give a FILE or a URL, or - for standard input")
-	case i >= 0 && slices.Contains(args[i+1:], "-"):
-		return shell.Usagef("standard input can be read once: give - once")
 	case l.fix && (len(args) != 1 || isURL(args[0])):
 		return shell.Usagef("--fix repairs one FILE")
 	case l.fix:
@@ -146,11 +142,7 @@ func (l *linter) write(w io.Writer, reports ...lint.Report) error {
 
 // text writes for people: in colours and in the width of the terminal, if there is one.
 func (l *linter) text(w io.Writer, reports ...lint.Report) error {
-	style := lint.Style{Color: l.Palette().On}
-	if f, ok := l.Out.(*os.File); ok && shell.IsTerminal(f) {
-		style.Width, _, _ = term.GetSize(int(f.Fd())) // 0 if that is not known
-	}
-	return lint.WriteText(w, style, reports...)
+	return lint.WriteText(w, lint.Style{Color: l.Palette().On, Width: shell.WidthOf(l.Out)}, reports...)
 }
 
 // ruleIDs returns the identifiers of rules that are named by identifier or by name, in any case. A name that
@@ -169,18 +161,17 @@ func ruleIDs(names []string) ([]string, error) {
 	return ids, nil
 }
 
-// shown keeps the findings that are severe enough and not disabled.
+// shown keeps the findings that are severe enough and not disabled. What is not shown does not fail the run either, or its
+// status would have no reason.
 func (l *linter) shown(out *shell.Output, findings []lint.Finding) []lint.Finding {
 	shown := []lint.Finding{}
 	for _, f := range findings {
-		if !l.shows(f) {
-			continue
+		if l.shows(f) {
+			shown = append(shown, f)
 		}
-		// What is not shown does not fail the run either, or its status would have no reason.
-		shown = append(shown, f)
-		if f.Severity >= severity(l.failOn) {
-			out.Worsen(shell.ExitRefused)
-		}
+	}
+	if slices.ContainsFunc(shown, func(f lint.Finding) bool { return f.Severity >= severity(l.failOn) }) {
+		out.Worsen(shell.ExitRefused)
 	}
 	return shown
 }

@@ -141,18 +141,9 @@ with them.
 	return root
 }
 
+// manCommand makes the subcommand that writes the manual pages, by the library's generator. It reads the help as Markdown,
+// which runs tables together unless they are indented as code.
 func manCommand(root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
-		Use:   "man DIR",
-		Short: "Write the manual pages to a folder",
-		Args:  shell.Args(1, 1, "one folder"),
-		RunE:  shell.Runs(func(_ context.Context, args []string) error { return manual(args[0], root) }),
-	}
-}
-
-// manual writes the manual pages of a command and of those below it, by the library's generator. It reads the help as
-// Markdown, which runs tables together unless they are indented as code.
-func manual(dir string, root *cobra.Command) error {
 	var prepare func(*cobra.Command)
 	prepare = func(cmd *cobra.Command) {
 		text := cmp.Or(cmd.Long, cmd.Short)
@@ -165,9 +156,16 @@ func manual(dir string, root *cobra.Command) error {
 			prepare(c)
 		}
 	}
-	prepare(root)
-	root.DisableAutoGenTag = true
-	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "robots", Manual: "robots"}, dir)
+	return &cobra.Command{
+		Use:   "man DIR",
+		Short: "Write the manual pages to a folder",
+		Args:  shell.Args(1, 1, "one folder"),
+		RunE: shell.Runs(func(_ context.Context, args []string) error {
+			prepare(root)
+			root.DisableAutoGenTag = true
+			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "robots", Manual: "robots"}, args[0])
+		}),
+	}
 }
 
 var manualTable = regexp.MustCompile(`\n( +)`)

@@ -158,11 +158,8 @@ func (p *proxying) authority() (*proxy.Authority, error) {
 		return nil, nil
 	}
 	certificate, err := os.ReadFile(p.ca)
-	if err != nil {
-		return nil, err
-	}
-	key, err := os.ReadFile(p.caKey)
-	if err != nil {
+	key, missing := os.ReadFile(p.caKey)
+	if err := errors.Join(err, missing); err != nil {
 		return nil, err
 	}
 	a, err := proxy.NewAuthority(certificate, key)

@@ -79,7 +79,7 @@ type Meter struct {
 func (m *Meter) Show(
 	in io.Reader, out, errs io.Writer, origins func() (done, pending int, host string, waits time.Duration),
 ) (hide func()) {
-	if IsTerminal(in) || IsTerminal(out) || widthOf(errs) == 0 {
+	if IsTerminal(in) || IsTerminal(out) || WidthOf(errs) == 0 {
 		return func() {}
 	}
 	m.to = errs
@@ -93,7 +93,7 @@ func (m *Meter) Show(
 			case <-ticks:
 				done, pending, host, waits := origins()
 				m.Erase()
-				io.WriteString(errs, progress(widthOf(errs), m.Lines.Load(), done, pending, host, waits))
+				io.WriteString(errs, progress(WidthOf(errs), m.Lines.Load(), done, pending, host, waits))
 			}
 		}
 	})
@@ -125,8 +125,8 @@ func progress(width int, lines int64, done, pending int, host string, waits time
 	return text
 }
 
-// widthOf is the number of columns of a terminal that can rewrite a line, else 0.
-func widthOf(w io.Writer) int {
+// WidthOf is the number of columns of a terminal that can rewrite a line, else 0.
+func WidthOf(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {
 		return 0
