@@ -143,13 +143,11 @@ func urlOf(object string) (string, error) {
 	switch err := strict.Unmarshal(record.URL, &url); {
 	case len(record.URL) == 0, err == nil && url == "":
 		return "", errors.New(`the field "url" is not there: give it`)
-	case err == nil:
-		return url, nil
-	case record.URL.Kind() == '"': // other readers would put something else (RFC 8259 §8)
+	case err != nil: // of what is no Unicode, other readers would make something else (RFC 8259 §8)
 		strict.Unmarshal(record.URL, &url, Lenient) // to show it
 		return url, &FieldError{"url", "it is no Unicode text"}
 	}
-	return "", &FieldError{"url", Unfit(record.URL.Kind())}
+	return url, nil
 }
 
 // Decide answers l, whose Result is known, unless there is something wrong with it: then Err says so. It may set Err.

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	strict "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -34,11 +33,8 @@ func Misread(err error) error {
 		return own
 	}
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return &FieldError{nameOf(e.JSONPointer), "it is there twice"}
-		}
-		if text := e.Err.Error(); nameOf(e.JSONPointer) != "" && (strings.Contains(text, "UTF-8") || strings.Contains(text, "surrogate")) {
-			return &FieldError{nameOf(e.JSONPointer), "it is no Unicode text"}
+		if name := nameOf(e.JSONPointer); name != "" {
+			return &FieldError{name, e.Err.Error()}
 		}
 		return e.Err
 	}
@@ -171,38 +167,30 @@ type Question struct {
 // Read reads a line into r. Of a line that is malformed, some fields may be read.
 func (r *Question) Read(line string) error { return ReadObject([]byte(line), r) }
 
-// File returns the text of the record's robots.txt. Of two forms, another reader might take the other one.
+// File returns the text of the record's robots.txt.
 func (r *Question) File() ([]byte, error) {
-	switch {
-	case r.Robots != nil && r.RobotsB64 != nil:
-		return nil, errors.New("robots and robots_b64 are there: give one")
-	case r.Robots != nil:
-		return []byte(*r.Robots), nil
-	case r.RobotsB64 == nil:
-		return nil, errors.New("neither robots nor robots_b64 is there: give one")
-	}
-	data, err := base64.StdEncoding.DecodeString(*r.RobotsB64)
-	if err != nil {
-		err = fmt.Errorf("robots_b64: %w", err)
-	}
-	return data, err
+	text, err := inOneForm("robots", r.Robots, r.RobotsB64)
+	return []byte(text), err
 }
 
 // AsWritten is the record's URL as written; "" if there is none.
-func (r *Question) AsWritten() (string, error) {
+func (r *Question) AsWritten() (string, error) { return inOneForm("url", r.URL, r.URLB64) }
+
+// inOneForm is a field that is there as text or in base64. Of both, another reader might take the other one.
+func inOneForm(name string, text, b64 *string) (string, error) {
 	switch {
-	case r.URL != nil && r.URLB64 != nil:
-		return *r.URL, errors.New("url and url_b64 are there: give one")
-	case r.URL != nil:
-		return *r.URL, nil
-	case r.URLB64 == nil:
-		return "", errors.New("neither url nor url_b64 is there: give one")
+	case text != nil && b64 != nil:
+		return *text, fmt.Errorf("%s and %[1]s_b64 are there: give one", name)
+	case text != nil:
+		return *text, nil
+	case b64 == nil:
+		return "", fmt.Errorf("neither %s nor %[1]s_b64 is there: give one", name)
 	}
-	url, err := base64.StdEncoding.DecodeString(*r.URLB64)
+	data, err := base64.StdEncoding.DecodeString(*b64)
 	if err != nil {
-		err = fmt.Errorf("url_b64: %w", err)
+		err = fmt.Errorf("%s_b64: %w", name, err)
 	}
-	return string(url), err
+	return string(data), err
 }
 
 // Asker is who asks in the record, with usual for what it leaves out. A record says all of its question by itself, so there
