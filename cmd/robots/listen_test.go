@@ -91,27 +91,6 @@ func TestDefaultCacheIsOfSitesThemselves(t *testing.T) {
 	}
 }
 
-func TestDaemonsSpeakTLS(t *testing.T) {
-	for name, want := range map[string]string{"serve": "h2", "proxy": "http/1.1"} {
-		dir := t.TempDir()
-		cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-		pool := certified(t, cert, key)
-		at, _ := startDaemon(t, name, "--tls-cert="+cert, "--tls-key="+key)
-		host, ok := strings.CutPrefix(at, "https://")
-		if !ok {
-			t.Fatalf("%s: it says %s", name, at)
-		}
-		c, err := tls.Dial("tcp", host, &tls.Config{RootCAs: pool, NextProtos: []string{"h2", "http/1.1"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Close()
-		if got := c.ConnectionState().NegotiatedProtocol; got != want {
-			t.Errorf("%s speaks %q, want %q", name, got, want)
-		}
-	}
-}
-
 // A token that leaves the machine in clear is told of.
 func TestATokenInClearIsToldOf(t *testing.T) {
 	dir := t.TempDir()

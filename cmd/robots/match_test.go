@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
@@ -112,39 +110,33 @@ func askLibrary(t *testing.T, r *answer.Question) policy.Decision {
 	return d.Parse(text).Combined(r.Agents...).Decide(answer.TargetOf(url))
 }
 
-// BenchmarkMatchJSONL is the command from bytes in to bytes out, over the vectors
-// in random order, so that no robots.txt is the one before.
-func BenchmarkMatchJSONL(b *testing.B) {
-	var records [][]byte
-	for _, name := range []string{"vectors/google.jsonl", "vectors/rfc9309.jsonl"} {
-		data, err := io.ReadAll(vectors.Open(b, name))
-		if err != nil {
-			b.Fatal(err)
-		}
-		for l := range bytes.Lines(data) {
-			if !bytes.Contains(l, []byte(`"url": ""`)) && !bytes.Contains(l, []byte("robots_gen")) { // refused, and reported
-				records = append(records, l)
-			}
-		}
+// Each line that is not empty gets an answer, in order, whatever it holds, and nothing
+// panics.
+func FuzzMatchJSONL(f *testing.F) {
+	for _, seed := range []string{
+		``,
+		"\n \n",
+		`{"id":1,"robots":"User-agent: *\nDisallow: /x","agents":["a"],"url":"/x"}`,
+		`{"robots_b64":"VXNlci1hZ2VudDogKgo=","agents":["a","b"],"url_b64":"L3g=","profile":"Google"}`,
+		`{"robots":"","agents":["a"],"url":"http://h"}` + "\n{",
+		`{"id":[1,{"a":null}],"agents":null}` + "\nnull\n[]\n\"x\"",
+	} {
+		f.Add([]byte(seed))
 	}
-	random := rand.New(rand.NewPCG(1, 2))
-	for _, order := range []string{"as they are", "shuffled"} {
-		b.Run(order, func(b *testing.B) {
-			var in bytes.Buffer
-			for i := range b.N {
-				n := i % len(records)
-				if order == "shuffled" {
-					n = random.IntN(len(records))
-				}
-				in.Write(records[n])
+	f.Fuzz(func(t *testing.T, in []byte) {
+		want := 0
+		for l := range bytes.Lines(in) {
+			if len(bytes.TrimSpace(l)) > 0 {
+				want++
 			}
-			b.SetBytes(int64(in.Len() / b.N))
-			b.ReportAllocs()
-			b.ResetTimer()
-			if status := run(b.Context(), []string{"match", "--jsonl"}, shell.Streams{In: &in, Out: io.Discard, Err: os.Stderr}); status > shell.ExitRefused {
-				b.Fatal("status ", status)
-			}
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
-		})
-	}
+		}
+		var out, problems bytes.Buffer
+		status := run(t.Context(), []string{"match", "--jsonl"}, shell.Streams{In: bytes.NewReader(in), Out: &out, Err: &problems})
+		if got := bytes.Count(out.Bytes(), []byte("\n")); got != want {
+			t.Errorf("%d answers to %d lines:\n%s", got, want, out.String())
+		}
+		if (status == shell.ExitUnknown) != (problems.Len() > 0) {
+			t.Errorf("status %d with problems %q", status, problems.String())
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,24 +67,21 @@ func onTerminalOf(t *testing.T, cmd *exec.Cmd, columns uint16, typed string) str
 
 func TestColoursOnATerminal(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "robots.txt")
-	if err := os.WriteFile(file, []byte("User-agent: *\nDisallow: /x\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("User-agent: *\nDisallow: /x\nDisallow /y\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
-		name, env string
-		want      string
-	}{
-		{"colour", "TERM=xterm", "\x1b[31mrefused\x1b[0m\t/x\tline 2: Disallow: /x\r\n"},
-		{"NO_COLOR", "NO_COLOR=1", "refused\t/x\tline 2: Disallow: /x\r\n"},
-		{"a dumb terminal", "TERM=dumb", "refused\t/x\tline 2: Disallow: /x\r\n"},
+	for _, c := range []struct{ env, match, lint string }{
+		{"TERM=xterm", "\x1b[31mrefused\x1b[0m\t/x\tline 2: ", "\x1b[1;31merror\x1b[0m: "},
+		{"NO_COLOR=1", "refused\t/x\tline 2: ", "robots.txt:3:9: error: "},
+		{"TERM=dumb", "refused\t/x\tline 2: ", "robots.txt:3:9: error: "},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			cmd := exec.Command("robots", "match", "--robots", file, "/x")
+		for want, args := range map[string][]string{c.match: {"match", "--robots", file, "/x"}, c.lint: {"lint", file}} {
+			cmd := exec.Command("robots", args...)
 			cmd.Env = append(os.Environ(), "NO_COLOR=", "TERM=xterm", c.env)
-			if got := onTerminal(t, cmd); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
+			if got := onTerminal(t, cmd); !strings.Contains(got, want) || strings.Contains(got, "\x1b") != (c.env == "TERM=xterm") {
+				t.Errorf("%s, %s: got %q, want %q in it", args[0], c.env, got, want)
 			}
-		})
+		}
 	}
 }
 
@@ -94,11 +92,13 @@ func TestFilterShowsProgressOnATerminal(t *testing.T) {
 	m.dead = map[string]bool{"site150.example": true}
 	for _, c := range []struct {
 		columns uint16
+		term    string
 		want    []string
 	}{
-		{100, []string{" lines\r", "origins: 199 done, 1 pending: 2s for site150.example; "}},
-		{60, []string{"origins: 199 done, 1 pending: 2s for site150.example; "}},
-		{30, []string{"origins: 199 done, 1 pending…"}},
+		{100, "xterm", []string{" lines\r", "origins: 199 done, 1 pending: 2s for site150.example; "}},
+		{60, "xterm", []string{"origins: 199 done, 1 pending: 2s for site150.example; "}},
+		{30, "xterm", []string{"origins: 199 done, 1 pending…"}},
+		{31, "dumb", nil}, // which cannot rewrite a line
 	} {
 		t.Run(fmt.Sprint(c.columns), func(t *testing.T) {
 			t.Parallel()
@@ -110,11 +110,15 @@ func TestFilterShowsProgressOnATerminal(t *testing.T) {
 			}
 			defer out.Close()
 			cmd.Stdout = out
+			cmd.Env = append(cmd.Environ(), "TERM="+c.term)
 			got := onTerminalOf(t, cmd, c.columns, "")
 			for _, want := range append(c.want, "20000 lines: ") {
 				if !strings.Contains(got, want) {
 					t.Errorf("got %q, want %q in it", got, want)
 				}
+			}
+			if strings.Contains(got, "\x1b") != (c.want != nil) {
+				t.Errorf("TERM=%s: got %q", c.term, got)
 			}
 			drawn := strings.Split(got, shell.EraseLine)
 			for _, line := range drawn[:len(drawn)-1] {
@@ -129,21 +133,6 @@ func TestFilterShowsProgressOnATerminal(t *testing.T) {
 	}
 }
 
-// A terminal that cannot rewrite a line shows the summary only.
-func TestFilterDrawsNothingOnADumbTerminal(t *testing.T) {
-	tier.Gate(t)
-	m := serveMany(t, 50*time.Millisecond)
-	m.dead = map[string]bool{"site1.example": true}
-	cmd := m.command(t, crowd{urls: 20, origins: 2}, "--timeout", "1s")
-	cmd.Args = append(cmd.Args[:2], cmd.Args[3:]...) // without --summary
-	cmd.Env = append(cmd.Environ(), "TERM=dumb")
-	cmd.Stdout = io.Discard
-	got := onTerminalOf(t, cmd, 80, "")
-	if !strings.HasPrefix(got, "20 lines: ") || strings.Contains(got, "\x1b") {
-		t.Errorf("got %q, want the summary only", got)
-	}
-}
-
 // Nothing is drawn over what is typed, for as long as it takes.
 func TestFilterReadsTheKeyboard(t *testing.T) {
 	tier.Gate(t)
@@ -152,5 +141,22 @@ func TestFilterReadsTheKeyboard(t *testing.T) {
 	got := onTerminalOf(t, cmd, 80, "http://site1.example/public\n\x04")
 	if want := "\nhttp://site1.example/public\r\n1 line: 1 allowed"; !strings.Contains(got, want) || strings.Contains(got, shell.EraseLine) {
 		t.Errorf("got %q, want %q in it, and no progress", got, want)
+	}
+}
+
+// On a terminal check and fetch say whom they wait for, once.
+func TestWaitingIsToldOnATerminal(t *testing.T) {
+	tier.Gate(t)
+	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(1500 * time.Millisecond):
+		case <-r.Context().Done():
+		}
+	})
+	for _, name := range []string{"check", "fetch"} {
+		got := onTerminal(t, exec.Command("robots", name, "http://slow.example/", to))
+		if strings.Count(got, "robots: waiting for http://slow.example\r\n") != 1 {
+			t.Errorf("%s: got %q", name, got)
+		}
 	}
 }

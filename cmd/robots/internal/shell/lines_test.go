@@ -144,20 +144,6 @@ func TestReadingWaitsBehindASlowAnswer(t *testing.T) {
 	}
 }
 
-// What was written makes room for more.
-func TestMoreGoesThroughThanIsHeld(t *testing.T) {
-	const size, total = 1 << 20, 2 * maxHeld >> 20
-	got := 0
-	f := LineFilter[int]{
-		MaxLine: size,
-		Answer:  func(_ context.Context, lines []Line) (int, error) { return len(lines), nil },
-		Write:   func(n int) error { got += n; return nil },
-	}
-	if err := f.Run(t.Context(), io.LimitReader(&endless{line: size}, size*total)); err != nil || got != total {
-		t.Errorf("%d lines came through, error %v, want %d", got, err, total)
-	}
-}
-
 // Behind a slow producer, a line is answered before the next one comes.
 func TestALineIsAnsweredWithoutWaitingForMore(t *testing.T) {
 	r, w := io.Pipe()
