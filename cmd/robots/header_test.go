@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -72,27 +71,6 @@ func TestLintAsksForTheMisspeltNameAsForTheOther(t *testing.T) {
 	stdoutOf(t, "", "lint", "--user-agent=ExampleBot/1.0", "--header=http://shop.example X-Key: abc", to, "http://shop.example")
 	if want := map[string]string{"/robots.txt": "ExampleBot/1.0 abc", "/robot.txt": "ExampleBot/1.0 abc"}; !maps.Equal(got, want) {
 		t.Errorf("the site got %v, want %v", got, want)
-	}
-}
-
-// What cannot be read is another mistake than what was typed, and what would have no effect is one.
-func TestFilesAndSitesOfFlags(t *testing.T) {
-	empty := filepath.Join(t.TempDir(), "empty")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for flags, want := range map[string]int{
-		"--agreements=" + empty:                                   0,
-		"--agreements=" + empty + "x":                             shell.ExitUnknown,
-		"--header=@" + empty + "x":                                shell.ExitUnknown,
-		"--agreements=" + empty + "\n--agreements=/dev/null":      shell.ExitUsage,
-		"--header=http://*.example X: y":                          shell.ExitUsage,
-		"--header=http://a.example X: y\n--header=@" + os.DevNull: 0,
-	} {
-		args := append([]string{"filter"}, strings.Split(flags, "\n")...)
-		if status := run(t.Context(), args, shell.Streams{In: strings.NewReader(""), Out: io.Discard, Err: t.Output()}); status != want {
-			t.Errorf("%q: status %d, want %d", args, status, want)
-		}
 	}
 }
 
