@@ -92,15 +92,10 @@ func (m *matcher) run(ctx context.Context, urls []string) error {
 	if err != nil {
 		return err
 	}
-	ask := m.asker(m.Dialect.Parse(data))
-	if len(urls) == 0 {
-		return m.lines(ctx, answer.MaxURL, ask)
+	if len(urls) > 0 {
+		m.In = strings.NewReader(strings.Join(urls, "\n"))
 	}
-	var o shell.Output
-	for i, url := range urls {
-		ask(&o, shell.Line{Number: i + 1, Text: url})
-	}
-	return m.Emit(&o)
+	return m.lines(ctx, answer.MaxURL, m.asker(m.Dialect.Parse(data)))
 }
 
 // asker returns a function that writes p's answer about the URL on a line. It may be called concurrently.
