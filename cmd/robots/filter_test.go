@@ -177,27 +177,6 @@ func TestFilterKeepsOrderAndAsksEachOriginOnce(t *testing.T) {
 	}
 }
 
-// The list is not overwritten while it is read, nor one output by the other.
-func TestFilterKeepsItsFilesApart(t *testing.T) {
-	dir := t.TempDir()
-	list := filepath.Join(dir, "urls")
-	if err := os.WriteFile(list, []byte("ftp://x\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	in, err := os.Open(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	out := filepath.Join(dir, "out")
-	for _, flags := range [][]string{{"--refused", list}, {"--output", list, "--overwrite"}, {"--output", out, "--overwrite", "--refused", dir + "/./out"}} {
-		status := run(t.Context(), append([]string{"filter"}, flags...), shell.Streams{In: in, Out: io.Discard, Err: t.Output()})
-		if got := string(read(t, list)); status != shell.ExitUnknown || got != "ftp://x\n" {
-			t.Errorf("%q: status %d, and the list is %q", flags, status, got)
-		}
-	}
-}
-
 // Two runs at the same time over one Redis ask each origin once between them.
 func TestFilterSharesARedis(t *testing.T) {
 	t.Parallel()

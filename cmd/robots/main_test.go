@@ -3,8 +3,12 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/ed25519"
+	"encoding/pem"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +22,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"github.com/robotsgate/robotsgate/client/sign"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
 
@@ -127,6 +132,93 @@ func askedCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if got := fmt.Sprint(s.asked[args[0]]); got != args[1] {
 		ts.Fatalf("robots.txt of %s was asked for %s times, want %s", args[0], got, args[1])
 	}
+}
+
+// ftpCmd is "ftp FILE": it serves FILE to anyone who asks for a file over FTP, and sets $FTP, the URL of
+// its site.
+func ftpCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: ftp FILE")
+	}
+	file := ts.ReadFile(args[0])
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { l.Close() })
+	ts.Setenv("FTP", "ftp://"+l.Addr().String())
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go sayFile(c, file)
+		}
+	}()
+}
+
+// sayFile is a session of FTP (RFC 959, RFC 2428).
+func sayFile(c net.Conn, file string) {
+	defer c.Close()
+	data, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return
+	}
+	defer data.Close()
+	fmt.Fprint(c, "220 ready\r\n")
+	for lines := bufio.NewScanner(c); lines.Scan(); {
+		verb, _, _ := strings.Cut(lines.Text(), " ")
+		switch verb {
+		case "EPSV":
+			fmt.Fprintf(c, "229 (|||%d|)\r\n", data.Addr().(*net.TCPAddr).Port)
+		case "RETR":
+			fmt.Fprint(c, "150 here\r\n")
+			if d, err := data.Accept(); err == nil {
+				io.WriteString(d, file)
+				d.Close()
+			}
+			fmt.Fprint(c, "226 done\r\n")
+		case "PASS", "USER":
+			fmt.Fprint(c, "230 in\r\n")
+		default:
+			fmt.Fprint(c, "200 ok\r\n")
+		}
+	}
+}
+
+// walledCmd is "walled DIRECTORY": example.com is a site over https that admits only requests
+// signed by a key of the file DIRECTORY, which it also serves. Its robots.txt forbids /private.
+// $TO leads there, and its certificate is trusted.
+func walledCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: walled DIRECTORY")
+	}
+	set := ts.ReadFile(args[0])
+	keys, err := sign.ReadKeys([]byte(set))
+	ts.Check(err)
+	lookUp := func(_, id string) (ed25519.PublicKey, error) {
+		if key := keys[id]; key != nil {
+			return key, nil
+		}
+		return nil, errors.New("not listed")
+	}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch _, err := sign.Verify(r, lookUp); {
+		case r.URL.Path == sign.DirectoryPath:
+			w.Header().Set("Content-Type", sign.DirectoryType)
+			w.Write([]byte(set))
+		case err != nil:
+			w.Header().Set("Accept-Signature", `sig1=("@authority" "signature-agent");tag="web-bot-auth"`)
+			http.Error(w, err.Error(), http.StatusForbidden)
+		case r.URL.Path == "/robots.txt":
+			w.Write([]byte("User-agent: *\nDisallow: /private\n"))
+		}
+	}))
+	ts.Defer(server.Close)
+	ca := ts.MkAbs("ca.pem")
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}
+	ts.Check(os.WriteFile(ca, pem.EncodeToMemory(block), 0o600))
+	ts.Setenv("SSL_CERT_FILE", ca)
+	ts.Setenv("TO", "::"+server.Listener.Addr().String())
 }
 
 // Each text of --help fits into a terminal, and has none of the library's own signs.

@@ -2,7 +2,6 @@ package answer
 
 import (
 	"bytes"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -46,19 +45,6 @@ func TestLifetimesAreExplained(t *testing.T) {
 	redirected := &fetch.Result{StatusCode: 200, Time: time.Now(), RedirectHeaders: []http.Header{{"Cache-Control": {"max-age=600"}}}}
 	if got, want := ExplainLifetime(redirected, nil), "10m0s, stated by a redirect on the way"; got != want {
 		t.Errorf("redirected: got %q, want %q", got, want)
-	}
-	unreachable := &fetch.Result{StatusCode: 503, Err: errors.New("503"), RetryAfter: 2 * time.Minute}
-	for _, c := range []struct {
-		retry *int64
-		want  string
-	}{
-		{nil, "none: unreachable"},
-		{OrNull[int64](30), "none: unreachable; ask again after 30s"},
-		{OrNull[int64](120), "none: unreachable; ask again after 2m0s"},
-	} {
-		if got := ExplainLifetime(unreachable, &Answer{Retry: c.retry}); got != c.want {
-			t.Errorf("unreachable: got %q, want %q", got, c.want)
-		}
 	}
 }
 
