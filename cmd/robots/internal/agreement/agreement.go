@@ -2,12 +2,11 @@
 package agreement
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/url"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -28,8 +27,8 @@ type Agreement struct {
 
 	site        fetch.Origin
 	rules       *policy.Policy
-	first, last int         // lines of the entry; rules behind them are ours
-	used, ended atomic.Bool // and logged
+	first, last int       // lines of the entry; rules behind them are ours
+	used, ended sync.Once // which is logged
 }
 
 // Parse reads entries such as
@@ -182,7 +181,7 @@ func (all *Agreements) Of(o fetch.Origin) *Agreement {
 		if time.Now().Before(a.Until) {
 			return a
 		}
-		a.log(&a.ended, slog.LevelWarn, "an agreement has ended")
+		a.ended.Do(func() { slog.Warn("an agreement has ended", a.logged()...) })
 	}
 	return nil
 }
@@ -200,12 +199,10 @@ func (all *Agreements) Override(o fetch.Origin) *policy.Policy {
 	if a == nil {
 		return nil
 	}
-	a.log(&a.used, slog.LevelInfo, "an agreement decides")
+	a.used.Do(func() { slog.Info("an agreement decides", a.logged()...) })
 	return a.rules
 }
 
-func (a *Agreement) log(logged *atomic.Bool, level slog.Level, text string) {
-	if !logged.Load() && !logged.Swap(true) {
-		slog.Log(context.Background(), level, text, "site", a.site.String(), "reason", a.Reason, "until", a.Until)
-	}
+func (a *Agreement) logged() []any {
+	return []any{"site", a.site.String(), "reason", a.Reason, "until", a.Until}
 }

@@ -8,6 +8,7 @@ func TestVisibleEscapesWhatATerminalWouldObey(t *testing.T) {
 		{"/a b?c=d&e", "/a b?c=d&e"},
 		{"/straße/日本", "/straße/日本"},
 		{`\n "quoted"`, `\n "quoted"`},
+		{"\\\"\x1b\\n", `\"\x1b\n`},
 		{"\x1b[31m", `\x1b[31m`},
 		{"a\nb\tc\x00", `a\nb\tc\x00`},
 		{"\u202eevil", `\u202eevil`},

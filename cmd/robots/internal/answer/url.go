@@ -71,9 +71,6 @@ func resolved(u *url.URL) *url.URL {
 
 // hasDots reports whether a path has a dot segment, escaped or not.
 func hasDots(path string) bool {
-	if !strings.Contains(path, ".") && !strings.Contains(path, "%2") {
-		return false
-	}
 	for s := range strings.SplitSeq(path, "/") {
 		if s = strings.ReplaceAll(strings.ToLower(s), "%2e", "."); s == "." || s == ".." {
 			return true
@@ -142,7 +139,7 @@ func splitURL(d policy.Dialect, text string, paths, sites bool) (string, error) 
 	if found && strings.ContainsAny(scheme, "/?#") { // /a?b=http://c has none
 		found = false
 	}
-	switch at := indexBlank(text); {
+	switch at := strings.IndexFunc(text, Blank); {
 	case text == "":
 		return "", errors.New(`"" is no URL: write one, such as https://example.com/`)
 	case at >= 0 && (found || text[0] == '/'):
@@ -175,7 +172,7 @@ func splitBare(text string, paths, sites bool) (string, error) {
 		return "", fmt.Errorf("%s lacks a slash: write %s//%s", Quoted(text), scheme, Brief(strings.TrimLeft(text[len(scheme):], "/")))
 	}
 	known, possible := isSite(authority)
-	switch at := indexBlank(text); {
+	switch at := strings.IndexFunc(text, Blank); {
 	case known && sites && at >= 0:
 		return "", blankIn(text, at)
 	case known && sites:
@@ -255,16 +252,6 @@ func TargetOf(url string) string {
 
 // Blank reports whether r is a space or an ASCII control character, which no URL and no product token may hold.
 func Blank(r rune) bool { return r <= ' ' || r == 0x7f }
-
-// indexBlank is strings.IndexFunc with blank, which are single bytes, for a million URLs.
-func indexBlank(text string) int {
-	for i := range len(text) {
-		if Blank(rune(text[i])) {
-			return i
-		}
-	}
-	return -1
-}
 
 func NotURL(text string, err error) error {
 	if inner := errors.Unwrap(err); inner != nil {

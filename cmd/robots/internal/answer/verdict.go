@@ -154,18 +154,8 @@ func Visible(s string) string {
 	if !strings.ContainsFunc(s, Hidden) {
 		return s
 	}
-	var b strings.Builder
-	for i, r := range s {
-		switch quoted := strconv.QuoteRune(r); {
-		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
-			b.WriteString(`\x` + strconv.FormatUint(uint64(s[i])|0x100, 16)[1:])
-		case Hidden(r):
-			b.WriteString(quoted[1 : len(quoted)-1])
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
+	quoted := strconv.Quote(s) // which escapes these, and quotes and backslashes, too
+	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(quoted[1 : len(quoted)-1])
 }
 
 // Hidden reports whether Visible escapes r. A space is not hidden; a tab is.
