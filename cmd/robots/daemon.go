@@ -126,9 +126,9 @@ func (s *daemon) logger() (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(s.Err, options)), nil
 }
 
-// openGate makes a gate with the settings of a program that runs on. Without --cache, its place is the user's own, and who
-// has no such folder gets a warning and memory. With --connect-to another server answers, and the next run must not take
-// that for what the sites say.
+// openGate makes a gate with the settings of a program that runs on. Without --cache, its place is the user's own, and
+// who has no such folder gets a warning and memory. With --connect-to another server answers, and the next run must not
+// take that for what the sites say.
 func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
 	slog.SetDefault(log) // what the library says
 	n := s.Network       // a copy: the flag stays as it was given

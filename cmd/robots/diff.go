@@ -189,8 +189,8 @@ func (d *differ) line(o *shell.Output, all []compared, l shell.Line) {
 			o.JSON(answer.Object{"url", after.URL, "agent", c.agent, "before", &before, "after", &after})
 			continue
 		}
-		change := fmt.Sprintf("%s  %s\n  because        %s\n  before         %s, %s\n", after.Outcome(), answer.Visible(after.URL),
-			after.Because(), before.Outcome(), before.Because())
+		change := fmt.Sprintf("%s  %s\n  because        %s\n  before         %s, %s\n",
+			after.Outcome(), answer.Visible(after.URL), after.Because(), before.Outcome(), before.Because())
 		if crawlers[change] == nil {
 			changes = append(changes, change)
 		}

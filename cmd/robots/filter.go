@@ -369,8 +369,9 @@ func (f *filterer) report(took time.Duration) {
 	if f.resume {
 		fmt.Fprintf(f.Err, "%d skipped; ", f.skipped.Load())
 	}
-	fmt.Fprintf(f.Err, "%s: %d allowed, %d refused, %d unknown, %d malformed\n%d robots.txt fetched in %s, %.0f lines/s\n",
-		answer.Plural(int(t.Lines), "line"), t.Allowed, t.Refused, t.Unknown, t.Malformed,
+	fmt.Fprintf(f.Err, "%s: %d allowed, %d refused, %d unknown, %d malformed\n",
+		answer.Plural(int(t.Lines), "line"), t.Allowed, t.Refused, t.Unknown, t.Malformed)
+	fmt.Fprintf(f.Err, "%d robots.txt fetched in %s, %.0f lines/s\n",
 		f.gate.Fetches.Load(), took.Round(time.Millisecond), float64(t.Lines)/took.Seconds())
 }
 

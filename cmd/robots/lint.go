@@ -161,8 +161,8 @@ func ruleIDs(names []string) ([]string, error) {
 	return ids, nil
 }
 
-// shown keeps the findings that are severe enough and not disabled. What is not shown does not fail the run either, or its
-// status would have no reason.
+// shown keeps the findings that are severe enough and not disabled. What is not shown does not fail the run either, or
+// its status would have no reason.
 func (l *linter) shown(out *shell.Output, findings []lint.Finding) []lint.Finding {
 	shown := []lint.Finding{}
 	for _, f := range findings {

@@ -130,9 +130,13 @@ with them.
 	check, lint, match := checkCommand(a), lintCommand(a), matchCommand(a)
 	for _, cmd := range []*cobra.Command{check, lint, match} {
 		shell.ChoiceVar(cmd, &a.Color, "color",
-			"use colours: `WHEN` is auto (on a terminal, unless $NO_COLOR is set), always or never", "auto", "always", "never")
+			"use colours: `WHEN` is auto (on a terminal, unless $NO_COLOR is set), always or never",
+			"auto", "always", "never")
 	}
-	writers := []*cobra.Command{check, lint, match, diffCommand(a), fetchCommand(a), filterCommand(a), pageCommand(a), sitemapCommand(a), usageCommand(a)}
+	writers := []*cobra.Command{
+		check, lint, match, diffCommand(a), fetchCommand(a), filterCommand(a), pageCommand(a), sitemapCommand(a),
+		usageCommand(a),
+	}
 	for _, cmd := range writers {
 		cmd.Flags().BoolVar(&a.JSON, "json", false, "write JSON, one object per line (see robots schema)")
 	}
@@ -141,8 +145,8 @@ with them.
 	return root
 }
 
-// manCommand makes the subcommand that writes the manual pages, by the library's generator. It reads the help as Markdown,
-// which runs tables together unless they are indented as code.
+// manCommand makes the subcommand that writes the manual pages, by the library's generator. It reads the help as
+// Markdown, which runs tables together unless they are indented as code.
 func manCommand(root *cobra.Command) *cobra.Command {
 	var prepare func(*cobra.Command)
 	prepare = func(cmd *cobra.Command) {
@@ -197,8 +201,8 @@ added; none is renamed, removed or given another meaning.`,
 	}
 }
 
-// version is what --version prints: what the go command recorded in the binary, with Go and the machine, which the report
-// of a fault needs. Without a record, as in tests, it is "(devel)".
+// version is what --version prints: what the go command recorded in the binary, with Go and the machine, which the
+// report of a fault needs. Without a record, as in tests, it is "(devel)".
 func version() string {
 	v := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {

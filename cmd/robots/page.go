@@ -221,8 +221,9 @@ func (p *pager) showPage(out *shell.Output, s *seen) {
 			offset = st.Offset
 		}
 		statements = append(statements, answer.Object{
-			"line", answer.OrNull(st.Line), "offset", offset, "rule", answer.OrNull(st.Rule), "value", answer.OrNull(st.Value),
-			"scope", answer.OrNull(st.Scope), "text", st.Text, "problem", answer.OrNull(st.Problem),
+			"line", answer.OrNull(st.Line), "offset", offset, "rule", answer.OrNull(st.Rule),
+			"value", answer.OrNull(st.Value), "scope", answer.OrNull(st.Scope), "text", st.Text,
+			"problem", answer.OrNull(st.Problem),
 		})
 		text.Field("says", withProblem(st.String(), st.Problem))
 	}
@@ -255,8 +256,8 @@ func withProblem(statement, problem string) string {
 	return statement + "  (" + problem + ")"
 }
 
-// printUnread tells that page.Rules.Incomplete reports that not all of a page was read: it is long, encoded, or a part of
-// one.
+// printUnread tells that page.Rules.Incomplete reports that not all of a page was read: it is long, encoded, or a part
+// of one.
 func printUnread(out *shell.Output, s *seen) {
 	if s.rules.Incomplete() {
 		out.Field("says", moreUnread)
@@ -385,6 +386,7 @@ func (p *pager) showUsage(out *shell.Output, s *seen) {
 		out.Worsen(shell.ExitUnknown)
 	}
 	if p.JSON {
-		out.JSON(append(p.head(s), "preferences", preferences, "statements", statements, "incomplete", s.rules.Incomplete()))
+		out.JSON(append(p.head(s), "preferences", preferences, "statements", statements,
+			"incomplete", s.rules.Incomplete()))
 	}
 }

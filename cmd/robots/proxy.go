@@ -194,7 +194,8 @@ that can speak for some domains alone, and clients hold it to that.`,
 			}
 		}
 		// The date tells it from the next one in the list of what a program trusts.
-		certificate, key, err := proxy.MakeAuthority("robotsgate "+time.Now().Format(time.DateOnly), only, 365*24*time.Hour)
+		name := "robotsgate " + time.Now().Format(time.DateOnly)
+		certificate, key, err := proxy.MakeAuthority(name, only, 365*24*time.Hour)
 		if err != nil {
 			return err
 		}

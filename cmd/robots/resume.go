@@ -119,7 +119,8 @@ func (f *filterer) cut(output *answers, refused int) error {
 	refusals := readAgain(f.refusals)
 	for range refused {
 		if _, err := refusals.next(); err != nil {
-			return fmt.Errorf("%s: %w behind line %d, and %d were refused: %s", f.refusals.Name(), err, refusals.lines, refused, sameList)
+			return fmt.Errorf("%s: %w behind line %d, and %d were refused: %s",
+				f.refusals.Name(), err, refusals.lines, refused, sameList)
 		}
 	}
 	return errors.Join(output.cut(), refusals.cut())

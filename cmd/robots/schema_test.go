@@ -103,6 +103,7 @@ func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 		{"report", []string{"lint", "--json", to, urls[0], urls[1], urls[2], urls[4], urls[6]}, "", 5},
 		{"report", append([]string{"lint", "--json"}, lintExamples(t, dir)...), "", 50},
 		{"rule", []string{"lint", "--json", "--rules"}, "", 50},
+		{"sitemap", []string{"sitemap", "--refused", "--json", to, urls[6]}, "", 1},
 		{"fetched", []string{"fetch", "--json", "--connect-to=::127.0.0.1:1", "--timeout=1s", urls[0]}, "", 1},
 	} {
 		t.Run(strings.Join(c.args[:2], " "), func(t *testing.T) {

@@ -38,7 +38,7 @@ type lister struct {
 	}
 }
 
-// refusal is a line of robots.txt, or what else there is against URLs.
+// refusal is a line of robots.txt, or why URLs are not asked about.
 type refusal struct {
 	Because string `json:"because"`
 	Line    *int   `json:"line"`
@@ -134,12 +134,13 @@ func (l *lister) count(loc string) error {
 			return nil
 		}
 		because, line = v.Because(), v.Line
+		l.found.Refused++
 	}
-	l.found.Refused++
 	i := slices.IndexFunc(l.found.By, func(r *refusal) bool { return r.Because == because })
 	if i < 0 {
 		i = len(l.found.By)
-		l.found.By = append(l.found.By, &refusal{Because: because, Line: answer.OrNull(line), Example: answer.Redacted(loc)})
+		by := &refusal{Because: because, Line: answer.OrNull(line), Example: answer.Redacted(loc)}
+		l.found.By = append(l.found.By, by)
 	}
 	l.found.By[i].URLs++
 	return nil

@@ -133,7 +133,8 @@ func AppendAny(b []byte, v any) []byte {
 	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
 }
 
-// WriteJSON writes a line. It leaves & and < as they are: patterns and URLs are full of them, and they are no danger here.
+// WriteJSON writes a line. It leaves & and < as they are: patterns and URLs are full of them, and they are no danger
+// here.
 func WriteJSON(to *bytes.Buffer, v any) {
 	e := json.NewEncoder(to)
 	e.SetEscapeHTML(false)

@@ -19,8 +19,8 @@ type Line struct {
 	Text   string
 }
 
-// Bounds of what a LineFilter holds: a batch is closed at either of the first two, and reading waits while maxBatches are
-// unanswered or unwritten, or as many as could have maxHeld bytes. With lines of a URL each, that is 65,536 lines.
+// Bounds of what a LineFilter holds: a batch is closed at either of the first two, and reading waits while maxBatches
+// are unanswered or unwritten, or as many as could have maxHeld bytes. With lines of a URL each, that is 65,536 lines.
 const (
 	batchLines = 128
 	BatchBytes = 64 << 10
@@ -173,8 +173,8 @@ func (f *LineFilter[A]) fill(b *batch[A], in *bufio.Reader, number int) error {
 	return nil
 }
 
-// ReadLine returns the next line without its LF or CRLF. Of a line longer than maxLine one byte more is returned, and the
-// rest is dropped. The error is io.EOF with a last line that has no end, too.
+// ReadLine returns the next line without its LF or CRLF. Of a line longer than maxLine one byte more is returned, and
+// the rest is dropped. The error is io.EOF with a last line that has no end, too.
 func ReadLine(in *bufio.Reader, maxLine int) (text []byte, err error) {
 	for err = bufio.ErrBufferFull; err == bufio.ErrBufferFull; {
 		var part []byte

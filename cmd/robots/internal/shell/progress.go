@@ -1,7 +1,7 @@
 package shell
 
-// What standard error says of what is waited for, if it is a terminal: Waiting for few questions, as check and fetch have
-// them, and a Meter for the list of filter.
+// What standard error says of what is waited for, if it is a terminal: Waiting for few questions, as check and fetch
+// have them, and a Meter for the list of filter.
 
 import (
 	"context"
@@ -111,8 +111,8 @@ func (m *Meter) Erase() {
 	}
 }
 
-// progress is the line that a Meter draws: host has taken longest of the pending origins. It is shorter than a line of the
-// terminal, in the last column of which it would wrap, and could not be erased. What says least is last.
+// progress is the line that a Meter draws: host has taken longest of the pending origins. It is shorter than a line of
+// the terminal, in the last column of which it would wrap, and could not be erased. What says least is last.
 func progress(width int, lines int64, done, pending int, host string, waits time.Duration) string {
 	text := fmt.Sprintf("origins: %d done, %d pending", done, pending)
 	if waits >= time.Second {

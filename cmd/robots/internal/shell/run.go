@@ -98,8 +98,8 @@ func UnknownCommand(root *cobra.Command, name string) error {
 	return Usagef("unknown command %q%s", name, DidYouMean("", root.SuggestionsFor(name)))
 }
 
-// FlagError is err, which pflag has found, with the name of a flag that was perhaps meant, and without a value: it may be
-// a secret.
+// FlagError is err, which pflag has found, with the name of a flag that was perhaps meant, and without a value: it may
+// be a secret.
 func FlagError(cmd *cobra.Command, err error) error {
 	switch e := err.(type) {
 	case *pflag.NotExistError:
