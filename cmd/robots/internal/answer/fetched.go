@@ -143,23 +143,16 @@ type FileLine struct {
 // which Explain and the page rely on to find them.
 type Bound struct {
 	group  policy.Group
-	Agents []lint.Line // the user-agent lines above its rules; none without the file (the Cache of a gate keeps none)
+	Agents []lint.Line // the user-agent lines above its rules
 	Rules  []lint.Line
 	Last   lint.Line // of the file
 }
 
 // Bound picks the lines that bind a crawler. A group is known by its rules: their numbers are found in the file again,
-// with the user-agent lines above them. Without the file, the rules are in the words of package policy.
+// with the user-agent lines above them.
 func (r Reading) Bound(token string) *Bound {
 	b := &Bound{group: r.Result.Policy.Group(token)}
-	for rule := range b.group.Rules() {
-		field := "Disallow"
-		if rule.Allow {
-			field = "Allow"
-		}
-		b.Rules = append(b.Rules, lint.Line{Number: rule.Line, Field: field, Value: rule.Pattern})
-	}
-	rules := b.Rules // that are not written as the file has them yet
+	rules := slices.Collect(b.group.Rules()) // that are not found yet
 	var agents []lint.Line
 	closed := false // the list of user-agent lines, by a rule (RFC 9309 §2.1)
 	for l := range lint.Lines(r.Dialect, r.Result.Body) {
@@ -172,9 +165,9 @@ func (r Reading) Bound(token string) *Bound {
 			agents = append(agents, l)
 		case lint.LineAllow, lint.LineDisallow:
 			closed = true
-			if len(rules) > 0 && rules[0].Number == l.Number {
+			if len(rules) > 0 && rules[0].Line == l.Number {
 				b.Agents, agents = append(b.Agents, agents...), agents[:0]
-				rules[0], rules = l, rules[1:]
+				b.Rules, rules = append(b.Rules, l), rules[1:]
 			}
 		}
 	}

@@ -117,8 +117,6 @@ func dialectVar(cmd *cobra.Command, k *answer.Asker, all bool) {
 	cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
-var Flags = []string{"user-agent", "timeout", "connect-to", "obey-walls", "header", "sign-key", "sign-agent", "signature-agent"}
-
 // Register adds the flags for the way to the server, and those of more, such as AgentVar.
 func (n *Network) Register(cmd *cobra.Command, more ...func(*cobra.Command, *answer.Asker)) {
 	for _, add := range more {

@@ -6,12 +6,8 @@ import (
 	"io"
 	"net/http"
 	"reflect"
-	"slices"
 	"testing"
 	"time"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
@@ -38,16 +34,6 @@ func TestReadTakesTheBodyOfA200Alone(t *testing.T) {
 	res, body, err := new(Network).Read(t.Context(), via, "http://a.example/", 1)
 	if err != nil || res.StatusCode != http.StatusNotFound || body != nil {
 		t.Errorf("got %v, %q, %v", res, body, err)
-	}
-}
-
-// A subcommand that has no use for them on some arguments asks for each.
-func TestFlagsAreThoseThatAreRegistered(t *testing.T) {
-	cmd, got := new(cobra.Command), []string(nil)
-	new(Network).Register(cmd)
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { got = append(got, f.Name) })
-	if want := slices.Sorted(slices.Values(Flags)); !slices.Equal(got, want) {
-		t.Errorf("Flags are %q, want %q", want, got)
 	}
 }
 
