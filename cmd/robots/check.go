@@ -21,7 +21,6 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
-	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // checker is "robots check". Its fields are flags. Those of the Asker, of the way to the server and of
@@ -69,8 +68,8 @@ and without www; the answer has the sha256 of each file.`,
 	return cmd
 }
 
-// checked is one URL on its way to an answer. Several of one site share an Asked, which is filled in by the
-// goroutine that looks the site up: Result and Err may be read once Done is closed.
+// checked is one URL on its way to an answer. Its Asked is filled in by the goroutine that looks its site up, which the
+// cache asks once for all: Result and Err may be read once Done is closed.
 type checked struct {
 	number int    // of the argument, from 1
 	text   string // as typed, and so it is shown: that is what people look for in the output
@@ -92,7 +91,6 @@ func (c *checker) run(ctx context.Context, args []string) error {
 		c.SetAgent(answer.AnyOther) // whatever --user-agent says
 	}
 	var urls []checked
-	asks := map[fetch.Origin]*shell.Asked{}
 	for i, arg := range args {
 		texts, err := c.widen(i, arg)
 		if err != nil {
@@ -103,11 +101,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 			if err != nil {
 				return err
 			}
-			// URLs of one site share one question.
-			if asks[o] == nil {
-				asks[o] = shell.NewAsked(o)
-			}
-			urls = append(urls, checked{i + 1, text, u, asks[o]})
+			urls = append(urls, checked{i + 1, text, u, shell.NewAsked(o)})
 		}
 	}
 	g, err := c.Open(c.Err)
@@ -123,9 +117,9 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	defer cancel()
 	g.Fetcher.MaxFetches = maxAsked
 	g.Cache.KeepBody = true // it is shown, or read anew
-	for _, a := range asks {
+	for _, u := range urls {
 		// Whatever a site does is a Result. An Err is our own: an interruption, or a key that does not sign.
-		lookups.Go(func() { a.Run(ctx, g.Find) })
+		lookups.Go(func() { u.Run(ctx, g.Find) })
 	}
 	for _, u := range urls {
 		answered := c.Waiting(u.Origin)
