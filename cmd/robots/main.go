@@ -110,14 +110,12 @@ with them.
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return shell.UnknownCommand(cmd, args[0])
+			if len(args) == 0 { // nobody has asked for the help, so it is no output
+				cmd.SetOut(a.Err)
+				cmd.Help()
+				fmt.Fprintln(a.Err)
 			}
-			// Nobody has asked for the help, so it is no output. The status is 64, where the library's own is 0.
-			cmd.SetOut(a.Err)
-			cmd.Help()
-			fmt.Fprintln(a.Err)
-			return shell.Usagef("a subcommand is missing")
+			return shell.NeedsCommand(cmd, args)
 		},
 		SuggestionsMinimumDistance: 2,
 	}

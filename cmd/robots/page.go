@@ -52,12 +52,8 @@ could not be had, or not be read whole.`
 // pageCommand makes the subcommand that shows the statements for crawlers. Its exit status is 1 for a
 // finding, not for a noindex: the owner wants that.
 func pageCommand(a *shell.App) *cobra.Command {
-	cmd := pagerCommand(a, (*pager).showPage)
-	cmd.Use, cmd.Long = "page URL", pageHelp
-	cmd.Short = "Show what a page says to crawlers, and what engines make of it"
-	cmd.Example = `  robots page https://example.com/a
-  robots page https://example.com/a --agent ExampleBot --json`
-	return cmd
+	const short = "Show what a page says to crawlers, and what engines make of it"
+	return pagerCommand(a, "page", short, pageHelp, (*pager).showPage)
 }
 
 const usageHelp = `Usage shows the preferences about the use of a page, by training of models, as
@@ -77,19 +73,20 @@ could not be had, or not be read whole.`
 // usageCommand makes the subcommand that shows the preferences about use. There a use that is disallowed
 // makes the status 1, as a refusal does for check: a script asks whether it may use the page.
 func usageCommand(a *shell.App) *cobra.Command {
-	cmd := pagerCommand(a, (*pager).showUsage)
-	cmd.Use, cmd.Long = "usage URL", usageHelp
-	cmd.Short = "Show for which uses a page may be used, and who says so"
-	cmd.Example = `  robots usage https://example.com/a
-  robots usage https://example.com/a --agent ExampleBot --json`
-	return cmd
+	const short = "Show for which uses a page may be used, and who says so"
+	return pagerCommand(a, "usage", short, usageHelp, (*pager).showUsage)
 }
 
-// pagerCommand makes a subcommand that sees a page and shows it. The caller adds its name and its help. It
-// has no --cache: who asks wants to see what is there now.
-func pagerCommand(a *shell.App, show func(*pager, *shell.Output, *seen)) *cobra.Command {
+// pagerCommand makes a subcommand that sees a page and shows it. It has no --cache: who asks wants to see what is there
+// now.
+func pagerCommand(a *shell.App, name, short, long string, show func(*pager, *shell.Output, *seen)) *cobra.Command {
 	p := &pager{App: a}
 	cmd := &cobra.Command{
+		Use:   name + " URL",
+		Short: short,
+		Long:  long,
+		Example: fmt.Sprintf(`  robots %s https://example.com/a
+  robots %[1]s https://example.com/a --agent ExampleBot --json`, name),
 		Args:              shell.Args(1, 1, "one URL"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: shell.Runs(func(ctx context.Context, args []string) error {
@@ -139,13 +136,11 @@ func (s *seen) unknown() bool {
 // that for the page. An error is of the page, or an interruption. If robots.txt is unreachable, decision says
 // so, and what the page says is still shown.
 func (p *pager) see(ctx context.Context, g *site.Gate, u *url.URL) (*seen, error) {
-	within, cancel := context.WithTimeout(client.WithoutRobots(ctx), p.Timeout)
-	defer cancel()
-	req, err := p.Get(within, u.String())
+	req, err := p.Get(client.WithoutRobots(ctx), u.String())
 	if err != nil {
 		return nil, err
 	}
-	resp, err := (&http.Client{Transport: g.Transport}).Do(req)
+	resp, err := (&http.Client{Transport: g.Transport, Timeout: p.Timeout}).Do(req)
 	if err != nil {
 		return nil, err
 	}

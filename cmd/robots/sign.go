@@ -35,13 +35,8 @@ directory, and give the key to check, fetch and filter with --sign-key.`,
   robots sign directory bot.pem > directory.json
   robots sign check https://site.example/ --sign-key bot.pem \
       --sign-agent https://bot.example`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return shell.UnknownCommand(cmd, args[0])
-			}
-			return shell.Usagef("say what to do: keygen, directory or check")
-		},
+		Args:                       cobra.ArbitraryArgs,
+		RunE:                       shell.NeedsCommand,
 		SuggestionsMinimumDistance: 2,
 	}
 	cmd.AddCommand(keygenCommand(a), directoryCommand(a), signCheckCommand(a))

@@ -93,9 +93,12 @@ func Args(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// UnknownCommand is the error for a subcommand that does not exist.
-func UnknownCommand(root *cobra.Command, name string) error {
-	return Usagef("unknown command %q%s", name, DidYouMean("", root.SuggestionsFor(name)))
+// NeedsCommand is the error of a command that only holds others, and was called without one that exists.
+func NeedsCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return Usagef("a subcommand is missing")
+	}
+	return Usagef("unknown command %q%s", args[0], DidYouMean("", cmd.SuggestionsFor(args[0])))
 }
 
 // FlagError is err, which pflag has found, with the name of a flag that was perhaps meant, and without a value: it may
