@@ -127,7 +127,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 		if answered(); u.Err != nil {
 			return u.Err
 		}
-		if err := c.one(g, u); err != nil {
+		if err := c.one(u); err != nil {
 			return err
 		}
 	}
@@ -136,7 +136,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 
 // one writes the answer about one URL in one piece, for as many crawlers and in as many readings as the flags ask for.
 // A URL that fetch.OriginOf takes may still be one that net/http would not send: that is wrong usage, too.
-func (c *checker) one(g *site.Gate, u checked) error {
+func (c *checker) one(u checked) error {
 	var out shell.Output
 	var verdicts []*answer.Verdict
 	askers := []answer.Asker{c.Asker}

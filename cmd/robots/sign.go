@@ -61,9 +61,8 @@ key ID under which sites find its public half.`,
 				return err
 			}
 			id, _ := (&sign.Signer{Key: key}).KeyID()
-			var out shell.Output
-			fmt.Fprintln(&out, id)
-			return a.Emit(&out)
+			_, err := fmt.Fprintln(a.Out, id)
+			return err
 		}),
 	}
 }
@@ -95,9 +94,8 @@ of the host in --sign-agent (revision 00 of the draft), and at "/" of it
 			}
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "https://localhost/", nil))
-			var out shell.Output
-			fmt.Fprintf(&out, "%s\n", w.Body)
-			return a.Emit(&out)
+			_, err = fmt.Fprintln(a.Out, w.Body)
+			return err
 		}),
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -119,20 +118,5 @@ disalow: /a`},
 				t.Errorf("a use that is disallowed: got %v, want %v", got, want)
 			}
 		})
-	}
-}
-
-func TestBecauseOfAFileThatIsNotRead(t *testing.T) {
-	d := policy.Decision{Allowed: true, Reason: policy.ReasonUnavailable}
-	for want, a := range map[string]*Answer{
-		"robots.txt is unavailable":                           nil,
-		"robots.txt is unavailable: 404 Not Found":            {Status: OrNull(404)},
-		"robots.txt is unavailable: too many redirects":       {Status: OrNull(302)},
-		"robots.txt is unavailable: longer than 512000 bytes": {Status: OrNull(200), Truncated: true}, // for Yandex
-	} {
-		v := NewVerdict("/", client.Answer{Decision: d})
-		if v.Robots = a; v.Because() != want {
-			t.Errorf("%s, want %s", v.Because(), want)
-		}
 	}
 }
