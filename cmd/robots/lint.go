@@ -78,12 +78,7 @@ func lintCommand(a *shell.App) *cobra.Command {
 	f.StringSliceVar(&l.disable, "disable", nil, "leave out these `RULES`, such as RT007,RT403")
 	f.BoolVar(&l.rules, "rules", false, "list the rules instead, or explain those that are named: --rules RT203")
 	f.BoolVar(&l.fix, "fix", false, "write the repaired file, which says the same to all crawlers")
-	cmd.RegisterFlagCompletionFunc("disable", func(*cobra.Command, []string, string) (ids []string, _ cobra.ShellCompDirective) {
-		for _, r := range lint.Rules() {
-			ids = append(ids, r.ID+"\t"+r.Summary)
-		}
-		return ids, cobra.ShellCompDirectiveNoFileComp
-	})
+	cmd.RegisterFlagCompletionFunc("disable", cobra.NoFileCompletions)
 	l.Register(cmd)
 	return cmd
 }
