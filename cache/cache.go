@@ -124,7 +124,7 @@ var ErrClosed = errors.New("cache: Get after Close")
 // ctx.Err().
 //
 // The Result is shared and must not be modified. Unless KeepBody is set, its Body is nil, and its Header has only the
-// fields that this package needs (validators, dates, Cache-Control, Vary).
+// fields that this package needs (validators, dates, Cache-Control, Vary, Crawler-Price).
 func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (r *fetch.Result, until time.Time, err error) {
 	c.once.Do(c.init)
 	k, passed := key{o, src.Reader, src.Dialect}, time.Since(c.start)
