@@ -24,9 +24,6 @@ func sayingSite(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html")
 	w.Header().Set("X-Robots-Tag", "bingbot: noarchive, noai, max-snippet: 5, : x")
 	w.Header().Set("Tdm-Policy", "here")
-	if status := map[string]int{"/gone": 404, "/paid": 402}[r.URL.Path]; status > 0 {
-		w.WriteHeader(status)
-	}
 	w.Write([]byte(`<meta name=robots content="noindex, all"><meta name=TDM-Reservation content=1>`))
 }
 
@@ -69,21 +66,6 @@ func TestWhatWasNotReadIsTold(t *testing.T) {
 			checkSchema(t, command, 1, object)
 			if bytes.Contains(object, []byte(`"incomplete":true`)) != c.told {
 				t.Errorf("%s of %s: got %s", command, c.path, object)
-			}
-		}
-	}
-}
-
-// An answer that is no page has no rules, whatever its header says, and the commands say so.
-func TestAnErrorPageHasNoRules(t *testing.T) {
-	to := siteServer(t, sayingSite)
-	for path, want := range map[string]string{
-		"/gone": "404 Not Found: this is no page, and has no rules", "/paid": "402 Payment Required: this is no page, and has no rules",
-	} {
-		for _, command := range []string{"page", "usage"} {
-			text := stdoutOf(t, "", command, "http://a.example"+path, to)
-			if !bytes.Contains(text, []byte(want)) || bytes.Contains(text, []byte("noindex")) || bytes.Contains(text, []byte("RT4")) {
-				t.Errorf("%s of %s: got\n%s", command, path, text)
 			}
 		}
 	}
