@@ -9,7 +9,6 @@ import (
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
-	"time"
 )
 
 // numbered renders lines as "NUMBER:TEXT" and marks those that were cut.
@@ -58,40 +57,6 @@ func TestLinesAreCutAtLineEnds(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Answers that take the longer the earlier they are asked for still come in order.
-func TestAnswersKeepTheOrderOfTheLines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const total = 3000
-		next := 1
-		f := LineFilter[[]Line]{
-			MaxLine: 100,
-			Answer: func(_ context.Context, lines []Line) ([]Line, error) {
-				time.Sleep(time.Duration(total-lines[0].Number) * time.Second)
-				return lines, nil
-			},
-			Write: func(lines []Line) error {
-				for _, l := range lines {
-					if l.Number != next || string(l.Text) != fmt.Sprint("line ", next) {
-						t.Fatalf("got line %d %q, want line %d", l.Number, l.Text, next)
-					}
-					next++
-				}
-				return nil
-			},
-		}
-		var in strings.Builder
-		for i := range total {
-			fmt.Fprintf(&in, "line %d\n", i+1)
-		}
-		if err := f.Run(t.Context(), strings.NewReader(in.String())); err != nil {
-			t.Fatal(err)
-		}
-		if next != total+1 {
-			t.Errorf("%d lines were written, want %d", next-1, total)
-		}
-	})
 }
 
 // endless is input without an end, of lines of so many bytes; it counts what was taken
