@@ -255,6 +255,7 @@ func TestPageOfLargeFilesIsBounded(t *testing.T) {
 	urls := strings.Repeat("/a\n", maxPageURLs)
 	files := map[string]string{
 		"one line":    "User-agent: *\nDisallow: /a" + strings.Repeat("<", 490<<10),
+		"one rule":    "User-agent: *\nDisallow: /" + strings.Repeat("*", 490<<10),
 		"far down":    "User-agent: *\n" + strings.Repeat("\n", 100000) + "Disallow: /a\n",
 		"controls":    strings.Repeat("\x01", 500<<10),
 		"half a rune": strings.Repeat("€", 170<<10),

@@ -120,17 +120,18 @@ func (v *Service) decide(w http.ResponseWriter, r *http.Request, query url.Value
 			return err
 		}
 	}
-	defer release()
-	verdicts, err := v.judge(q)
-	if err != nil {
+	return v.answer(w, http.StatusOK, media, release, func(to io.Writer) error {
+		verdicts, err := v.judge(q)
+		if err != nil {
+			return err
+		}
+		var out shell.Output
+		for _, verdict := range verdicts {
+			out.Verdict(verdict)
+		}
+		_, err = out.WriteTo(to)
 		return err
-	}
-	var out shell.Output
-	for _, verdict := range verdicts {
-		out.Verdict(verdict)
-	}
-	release()
-	return v.send(w, media, out.Bytes())
+	})
 }
 
 // lookup returns what is known of o's robots.txt in a dialect and until when, fetching it where it must.
@@ -259,12 +260,12 @@ func (v *Service) authorize(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	verdict := verdicts[0]
-	v.Log.Debug("refused", "url", text, "agent", verdict.Agent, "because", verdict.Because())
 	refusal := web.NewProblem(http.StatusForbidden, verdict.Kind(), "%s", verdict.Because())
+	v.Log.Debug("refused", "url", text, "agent", verdict.Agent, "because", refusal.Detail)
 	if verdict.Unreachable() {
 		refusal.RetryAfter = verdict.Robots.AskAgain()
 	}
 	// RFC 9209 §2.3.13, for what stands behind the gateway: nginx passes on fields of this answer, and not its body.
-	web.SetProxyStatus(w.Header(), "http_request_denied", verdict.Because())
+	web.SetProxyStatus(w.Header(), "http_request_denied", refusal.Detail)
 	return refusal
 }

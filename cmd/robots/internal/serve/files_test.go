@@ -1,13 +1,17 @@
 package serve
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
 // Whoever needs a file, a site is asked for it once a minute at most, and then only for what has changed. In an
@@ -72,4 +76,50 @@ func TestASiteIsAskedForItsFileOnceAMinute(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		ask("after it", 6, file...)
 	})
+}
+
+// A rule may be as long as a file, and is in each answer. What waits for a client is counted, and a stream does not gather
+// the answers to all that it has read.
+func TestLongRulesTakeMemoryThatIsBounded(t *testing.T) {
+	const length = 400 << 10
+	site := func(*http.Request) (*http.Response, error) {
+		rec := httptest.NewRecorder()
+		fmt.Fprintf(rec, "User-agent: *\nDisallow: /%s\n", strings.Repeat("*", length))
+		return rec.Result(), nil
+	}
+	synctest.Test(t, func(t *testing.T) {
+		v := newTurnService(t, 10, site)
+		w := &pieces{ResponseRecorder: httptest.NewRecorder()}
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/decide", strings.NewReader(strings.Repeat("http://a.example/\n", 100)))
+		v.ServeHTTP(w, r)
+		if n := strings.Count(w.Body.String(), `"allowed":false`); n != 100 || w.longest > 2*length {
+			t.Errorf("a stream of %d answers is sent in pieces of up to %d bytes", n, w.longest)
+		}
+		v.held = web.NewMemory(length)
+		for _, q := range [][3]string{
+			{"GET", "/v1/decide?url=http://a.example/"}, {"GET", "/v1/decide?as=all&url=http://a.example/"},
+			{"POST", "/v1/turns", `{"url":"http://a.example/"}`}, {"GET", "/authz"},
+		} {
+			r := httptest.NewRequestWithContext(t.Context(), q[0], "http://localhost"+q[1], strings.NewReader(q[2]))
+			r.Header.Set("Content-Type", mediaJSON)
+			r.Header.Set("X-Original-URL", "http://a.example/")
+			r.RequestURI, r.RemoteAddr, v.Trusted = q[1], "127.0.0.1:1", web.Gateways{netip.MustParsePrefix("127.0.0.0/8")}
+			w := httptest.NewRecorder()
+			v.ServeHTTP(w, r)
+			if w.Code != 429 && w.Code != 403 || w.Body.Len() > 4<<10 || v.held.Held() > 0 || len(v.turns.Bounded) > 0 {
+				t.Errorf("%s: %d, %d bytes, of which %d are held", q, w.Code, w.Body.Len(), v.held.Held())
+			}
+		}
+	})
+}
+
+// pieces keeps the length of the longest piece of an answer.
+type pieces struct {
+	*httptest.ResponseRecorder
+	longest int
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.longest = max(p.longest, len(b))
+	return p.ResponseRecorder.Write(b)
 }

@@ -156,7 +156,8 @@ func (a *pageAnswer) ask(u *pageURL, f *pageFile) {
 		if v.Robots = r.robots; v.Robots != nil && v.Robots.Error != nil {
 			v.Error = *v.Robots.Error
 		}
-		v.Rule, v.Group = answer.Visible(v.Rule), answer.Visible(v.Group)
+		v.Rule, _ = shorten(v.Rule)
+		v.Group = answer.Visible(v.Group)
 		said := pageVerdict{v, readers[r.Dialect]}
 		u.Dialects = append(u.Dialects, said)
 		if r.Dialect == a.asker.Dialect {
@@ -239,7 +240,7 @@ func (a *pageAnswer) table(kept map[int]bool) {
 			if d, err := u.decide(p, k); err == nil {
 				c := pageCell{Allowed: d.Allowed, Line: d.Rule.Line}
 				if c.Line > 0 {
-					c.Rule = answer.Visible(d.Rule.String())
+					c.Rule, _ = shorten(d.Rule.String())
 					kept[chunkOf(c.Line)] = true
 				}
 				row.Cells = append(row.Cells, c)

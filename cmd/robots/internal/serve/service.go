@@ -98,7 +98,7 @@ func (v *Service) admit(ctx context.Context, n int64) (release func(), err error
 	return release, nil
 }
 
-// send answers with what lies in memory: it is for small answers. From here on the deadline is that of the client.
+// send answers with what lies in memory: it is for small answers that quote no site. From here on the deadline is that of the client.
 func (v *Service) send(w http.ResponseWriter, contentType string, body []byte) error {
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(v.Limits.Answer))
 	w.Header().Set("Content-Type", contentType)
@@ -107,7 +107,8 @@ func (v *Service) send(w http.ResponseWriter, contentType string, body []byte) e
 }
 
 // answer has write write an answer of any size, gives up what release stands for, and only then sends it: a slow client
-// holds the answer, and nothing of the work for it. If write fails, nothing was sent, and the error is told.
+// holds the answer, and nothing of the work for it. If write fails, nothing was sent, and the error is told. A rule is as
+// long as its site likes, so every answer that quotes one is sent by this.
 func (v *Service) answer(
 	w http.ResponseWriter, status int, contentType string, release func(), write func(io.Writer) error,
 ) error {

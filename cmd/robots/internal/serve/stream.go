@@ -151,11 +151,14 @@ func (s *decider) answer(questions []streamed) error {
 		verdict := q.as.Verdict(&q.Listed, q.as.Decide(&q.Listed))
 		s.metrics.decisions.WithLabelValues(verdict.Outcome()).Inc()
 		s.out.Verdict(&verdict)
+		if s.out.Len() < shell.BatchBytes { // a rule may be as long as a file: not all answers are gathered first
+			continue
+		}
+		if err := s.flush(); err != nil {
+			return err
+		}
 	}
-	if s.out.Len() < shell.BatchBytes {
-		return nil
-	}
-	return s.flush()
+	return nil
 }
 
 // flush sends what is answered. If there is nothing, nothing is sent, not even the header.

@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -78,17 +79,22 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request, _ url.Values) err
 	case err != nil:
 		return err
 	}
+	id := ""
 	if turn != nil {
-		id, until := v.turns.Add(turn)
+		var until time.Time
+		id, until = v.turns.Add(turn)
 		answer.Turn, answer.Expires, answer.Delay = &id, new(until.UTC().Truncate(time.Millisecond)), new(turn.Delay().String())
 	}
-	var out shell.Output
-	out.JSON(answer)
-	v.send(w, mediaJSON, out.Bytes())
-	if answer.Turn != nil && r.Context().Err() != nil { // the client has gone, and knows of no turn
-		v.turns.End(*answer.Turn)
+	err = v.answer(w, http.StatusOK, mediaJSON, func() {}, func(to io.Writer) error {
+		var out shell.Output
+		out.JSON(answer)
+		_, err := out.WriteTo(to)
+		return err
+	})
+	if err != nil || r.Context().Err() != nil { // the client has gone, or is told of no turn
+		v.turns.End(id)
 	}
-	return nil
+	return err
 }
 
 // take decides, and waits for a turn. There is none if the URL is refused, or if the turn does not come in time. The turn

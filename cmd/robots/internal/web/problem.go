@@ -34,11 +34,11 @@ const types = "https://github.com/robotsgate/robotsgate/tree/main/cmd/robots#pro
 
 func (p *Problem) Error() string { return p.Detail }
 
-// NewProblem returns a problem of a kind, which is one word of its type.
+// NewProblem returns a problem of a kind, which is one word of its type. What is quoted in the detail may be as long as a
+// robots.txt, and is cut.
 func NewProblem(status int, kind, format string, args ...any) *Problem {
-	return &Problem{
-		Type: types + kind, Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...),
-	}
+	detail := fmt.Sprintf("%.1000s", fmt.Sprintf(format, args...))
+	return &Problem{Type: types + kind, Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
 // BadParameter is the problem of a parameter that is missing or malformed.
