@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
@@ -39,7 +38,7 @@ func (s *Server) Obey(g *site.Gate, o Obeying) {
 	base.MaxResponseHeaderBytes = 1 << 20
 	base.ExpectContinueTimeout = 5 * time.Second // after that, we send 100 in the site's place
 	g.Base = base
-	j := &judge{Obeying: o, gate: g}
+	j := &judge{o, g}
 	if s.Gate = j; o.Advise {
 		s.Gate = newAdviser(j, s)
 	}
@@ -48,41 +47,19 @@ func (s *Server) Obey(g *site.Gate, o Obeying) {
 // judge sends requests through the gate that reads robots.txt as the crawler does which they are judged for.
 type judge struct {
 	Obeying
-	gate  *site.Gate
-	once  sync.Once
-	gates map[policy.Dialect]*client.Transport
-}
-
-// init makes a gate for each dialect with the first request: until then, others fill that of the flags.
-func (j *judge) init() {
-	g := j.gate
-	j.gates = map[policy.Dialect]*client.Transport{g.Fetcher.Dialect: g.Transport}
-	for _, d := range answer.Dialects {
-		if j.Each && j.gates[d] == nil {
-			j.gates[d] = &client.Transport{Base: g.Base, Token: g.Token, Uses: g.Uses, Override: g.Override,
-				Fetcher: g.FetcherFor(d), Cache: g.Cache, Pacer: g.Pacer, Sign: g.Sign, Trace: g.Trace}
-		}
-	}
+	gate *site.Gate
 }
 
 func (j *judge) RoundTrip(req *http.Request) (*http.Response, error) {
-	j.once.Do(j.init)
 	k := j.Asker // a copy
 	if j.Each {
 		k.SetAgent(cmp.Or(policy.ProductToken(req.UserAgent()), answer.AnyOther))
 	}
-	gate, token := j.gates[k.Dialect], k.Agent
-	if k.FallsBack() {
-		p, err := gate.Lookup(req.Context(), req.URL)
-		if err != nil {
-			if req.Body != nil {
-				req.Body.Close()
-			}
-			return nil, err
-		}
-		token = k.Obeys(p)
+	gate, ctx, err := j.gate.For(req.Context(), &k, req.URL)
+	if err != nil {
+		return nil, err // httputil.ReverseProxy closes the body
 	}
-	return gate.RoundTrip(req.WithContext(client.WithToken(req.Context(), token)))
+	return gate.RoundTrip(req.WithContext(ctx))
 }
 
 // Watched serves on l what watches s, which sends through g, while s drains too: its /readyz is 503 when ctx

@@ -46,7 +46,7 @@ type turnAnswer struct {
 const (
 	usualWait = 30 * time.Second // for a turn
 	leastWait = 100 * time.Millisecond
-	awayWait  = 5 * time.Second // until the server of turns may be back
+	awayWait  = 5 * time.Second // until the server of turns may be back, or nobody knows
 	maxWait   = 2 * time.Minute
 	maxJSON   = 4*answer.MaxURL + 4<<10 // of a small question
 )
@@ -100,19 +100,23 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request, _ url.Values) err
 // take decides, and waits for a turn. There is none if the URL is refused, or if the turn does not come in time. The turn
 // itself decides again, when it comes: if it refuses then what was allowed before, all begins anew.
 func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) (*turnAnswer, *client.Turn, error) {
+	k, err := v.asker(q.Agent, "")
+	if err != nil {
+		return nil, nil, err
+	}
 	u, o, err := siteOf("url", q.URL)
 	if err != nil {
 		return nil, nil, err
 	}
 	// The robots.txt is read at the pace of the site: what a question has read is no visit that a
 	// turn would keep its distance to.
-	if _, _, err := v.gate.Cache.Get(ctx, o, v.known(v.gate.Fetcher.Dialect)); err != nil {
+	if _, _, err := v.gate.Cache.Get(ctx, o, v.known(k.Dialect)); err != nil {
 		if v.away(ctx) { // to read it takes a turn, too
 			return nil, nil, web.Unavailable("the server of turns is away")
 		}
 		within, cancel := context.WithTimeout(ctx, v.Limits.Question)
 		defer cancel()
-		_, err := v.gate.Lookup(within, u)
+		_, err := v.gate.In(k.Dialect).Lookup(within, u)
 		if err != nil && !errors.Is(err, fetch.ErrNotPublic) { // which the decision tells
 			return nil, nil, fmt.Errorf("robots.txt was not read: %w", err)
 		}
@@ -126,30 +130,24 @@ func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 		if err != nil {
 			return nil, nil, err
 		}
-		verdict := verdicts[0]
-		said := &turnAnswer{Allowed: verdict.Allowed, Decision: verdict}
-		if !verdict.Allowed {
-			if verdict.Unreachable() {
-				said.RetryAfter = inSeconds(verdict.Robots.AskAgain())
+		said := &turnAnswer{Allowed: verdicts[0].Allowed, Decision: verdicts[0]}
+		if !said.Allowed {
+			if said.Decision.Unreachable() {
+				said.RetryAfter = inSeconds(said.Decision.Robots.AskAgain())
 			}
 			return said, nil, nil
 		}
-		turn, err := v.await(client.WithToken(ctx, about.Obeys(about.result.Policy)), u, wait)
+		turn, err := v.await(ctx, about, wait)
 		_, refused := errors.AsType[*client.DisallowedError](err)
 		late, isLate := errors.AsType[*client.LateError](err)
 		switch {
 		case refused && ctx.Err() == nil: // the rules have changed meanwhile
 			continue
-		case isLate, errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-			// At is an estimate, and may be the present time: with that, a client would ask in a loop.
-			least := leastWait
-			if v.away(ctx) {
-				least = awayWait
-			}
-			if isLate {
-				least = max(time.Until(late.At), least)
-			}
-			said.RetryAfter = inSeconds(least)
+		case isLate: // At is an estimate, and may be the present time: with that, a client would ask in a loop
+			said.RetryAfter = inSeconds(max(time.Until(late.At), leastWait))
+			return said, nil, nil
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			said.RetryAfter = inSeconds(awayWait)
 			return said, nil, nil
 		}
 		return said, turn, err
@@ -166,14 +164,18 @@ func (v *Service) away(ctx context.Context) bool {
 
 // await waits for a turn, at least leastWait: a wait of 0s asks for one that is there, and over Redis even that is an
 // exchange with the server.
-func (v *Service) await(ctx context.Context, u *url.URL, wait time.Duration) (*client.Turn, error) {
+func (v *Service) await(ctx context.Context, q asked, wait time.Duration) (*client.Turn, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(wait, leastWait))
 	defer cancel()
 	v.metrics.turnsWaiting.Add(1)
 	defer v.metrics.turnsWaiting.Add(-1)
 	begin := time.Now()
 	defer func() { v.metrics.turnTime.Observe(time.Since(begin).Seconds()) }()
-	return v.gate.Turn(ctx, u)
+	gate, ctx, err := v.gate.For(ctx, &q.Asker, q.url)
+	if err != nil {
+		return nil, err
+	}
+	return gate.Turn(ctx, q.url)
 }
 
 func inSeconds(d time.Duration) *float64 { return new(d.Round(time.Millisecond).Seconds()) }

@@ -28,6 +28,8 @@ func turnSite(r *http.Request) (*http.Response, error) {
 	case "down.example":
 		rec.Header().Set("Retry-After", "120")
 		rec.WriteHeader(http.StatusServiceUnavailable)
+	case "wild.example":
+		io.WriteString(rec, "User-agent: *\nAllow: /private\nDisallow: /*rivate$\n")
 	default:
 		io.WriteString(rec, "User-agent: *\nDisallow: /private\nUser-agent: slow\nCrawl-delay: 5\n")
 	}
@@ -147,6 +149,18 @@ func TestServeTurnsSayNoAtOnce(t *testing.T) {
 			got := fmt.Sprintf("%v %s %s", a.Allowed, a.Decision.Reason, retry)
 			if got != want || a.Turn != nil || took > leastWait {
 				t.Errorf("%s: %s after %v, want %s", question, got, took, want)
+			}
+		}
+	})
+}
+
+// A turn is decided on as the agent's engine reads, like the question: Yandex counts no wildcards in a rule's length.
+func TestServeTurnsAreOfTheAgentsDialect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newTurnService(t, 10, turnSite)
+		for agent, want := range map[string]bool{"YandexBot": true, "Bingbot": false} {
+			if a, _ := v.turn(`{"url":"http://wild.example/private","agent":"` + agent + `"}`); a.Allowed != want || (a.Turn != nil) != want {
+				t.Errorf("%s: %+v, want %v", agent, a, want)
 			}
 		}
 	})

@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/agreement"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -37,6 +40,9 @@ type Gate struct {
 	Turns   *redisturns.Store     // nil: there is none
 	Agreed  *agreement.Agreements // --agreements
 	leads   leads                 // --connect-to
+
+	once    sync.Once // guards readers
+	readers map[policy.Dialect]*client.Transport
 }
 
 // What a gate keeps in memory: more than a crawler's cache by default, as a list of URLs may come back to an origin
@@ -119,6 +125,33 @@ func (g *Gate) FetcherFor(d policy.Dialect) *fetch.Fetcher {
 		MaxFetches: f.MaxFetches, MaxMemory: f.MaxMemory, SameHost: f.SameHost,
 		ObeyWalls: f.ObeyWalls, Sign: f.Sign, Through: f.Through,
 	}
+}
+
+// In is the Transport that reads in a dialect, whatever that of g. All of them share the Cache and the Pacer of g,
+// which has its settings by then.
+func (g *Gate) In(d policy.Dialect) *client.Transport {
+	g.once.Do(func() {
+		g.readers = map[policy.Dialect]*client.Transport{}
+		for _, d := range answer.Dialects {
+			g.readers[d] = &client.Transport{Base: g.Base, Token: g.Token, Uses: g.Uses, Override: g.Override,
+				Fetcher: g.FetcherFor(d), Cache: g.Cache, Pacer: g.Pacer, Sign: g.Sign, Trace: g.Trace}
+		}
+		g.readers[g.Fetcher.Dialect] = g.Transport
+	})
+	return g.readers[d]
+}
+
+// For returns the Transport that reads the robots.txt of u as k does, and ctx for the token that k obeys there.
+func (g *Gate) For(ctx context.Context, k *answer.Asker, u *url.URL) (*client.Transport, context.Context, error) {
+	t, token := g.In(k.Dialect), k.Agent
+	if k.FallsBack() {
+		p, err := t.Lookup(ctx, u)
+		if err != nil {
+			return nil, nil, err
+		}
+		token = k.Obeys(p)
+	}
+	return t, client.WithToken(ctx, token), nil
 }
 
 // Fetch asks o's server, whatever a cache holds, and keeps the file.
