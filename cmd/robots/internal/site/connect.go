@@ -10,10 +10,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"regexp"
@@ -31,8 +29,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// way finishes a transport of the command: it leads its connections where the places say, and reads over FTP. With a
-// place no proxy is used: it would connect in our place, and know nothing of them.
+// way finishes a transport of the command: it leads its connections elsewhere, and reads over FTP. With --connect-to no
+// proxy is used: it would connect in our place, and know nothing of that.
 func (all leads) way(base *http.Transport) *http.Transport {
 	if dial := base.DialContext; len(all) > 0 {
 		base.Proxy = nil
@@ -44,56 +42,41 @@ func (all leads) way(base *http.Transport) *http.Transport {
 	return base
 }
 
-type leads []place
+// leads are those of --connect-to.
+type leads []lead
 
-func parsePlaces(flags []string) (all leads, err error) {
+// lead has the parts of the address asked for, and of the one to use.
+type lead struct{ host, port, toHost, toPort string }
+
+// place is HOST1:PORT1:HOST2:PORT2, in which an IPv6 address stands in brackets.
+var place = regexp.MustCompile(`^(\[[^]]*\]|[^:[]*):([^:]*):(\[[^]]*\]|[^:[]*):([^:]*)$`)
+
+func parseLeads(flags []string) (all leads, err error) {
 	for _, text := range flags {
-		p, err := parsePlace(text)
-		if err != nil {
-			return nil, err
+		m := place.FindStringSubmatch(text)
+		if m == nil {
+			return nil, shell.Usagef("--connect-to %q is not of the form HOST1:PORT1:HOST2:PORT2", text)
 		}
-		all = append(all, p)
+		for _, port := range []string{m[2], m[4]} {
+			if n, err := strconv.ParseUint(port, 10, 16); port != "" && (err != nil || n == 0) {
+				return nil, shell.Usagef("--connect-to %q: port %q is not within 1 to 65535", text, port)
+			}
+		}
+		all = append(all, lead{strings.Trim(m[1], "[]"), m[2], strings.Trim(m[3], "[]"), m[4]})
 	}
 	return all, nil
 }
 
-// apply returns the address to connect to instead of address. The first place that fits is the one, as with curl.
+// apply returns the address to connect to instead of address. The first that fits is the one, as with curl. Hosts
+// compare without regard to case; their names are ASCII by now.
 func (all leads) apply(address string) string {
-	for _, p := range all {
-		if to, ok := p.apply(address); ok {
-			return to
+	host, port, err := net.SplitHostPort(address)
+	for _, l := range all {
+		if err == nil && (l.host == "" || strings.EqualFold(l.host, host)) && (l.port == "" || l.port == port) {
+			return net.JoinHostPort(cmp.Or(l.toHost, host), cmp.Or(l.toPort, port))
 		}
 	}
 	return address
-}
-
-// place is one --connect-to: the parts of the address asked for, and of the one to use.
-type place struct{ host, port, toHost, toPort string }
-
-// places is HOST1:PORT1:HOST2:PORT2, in which an IPv6 address stands in brackets.
-var places = regexp.MustCompile(`^(\[[^]]*\]|[^:[]*):([^:]*):(\[[^]]*\]|[^:[]*):([^:]*)$`)
-
-func parsePlace(text string) (place, error) {
-	m := places.FindStringSubmatch(text)
-	if m == nil {
-		return place{}, shell.Usagef("--connect-to %q is not of the form HOST1:PORT1:HOST2:PORT2", text)
-	}
-	for _, port := range []string{m[2], m[4]} {
-		if n, err := strconv.ParseUint(port, 10, 16); port != "" && (err != nil || n == 0) {
-			return place{}, shell.Usagef("--connect-to %q: port %q is not within 1 to 65535", text, port)
-		}
-	}
-	return place{strings.ToLower(strings.Trim(m[1], "[]")), m[2], strings.Trim(m[3], "[]"), m[4]}, nil
-}
-
-// apply returns the address to connect to instead of address, if the place is about it.
-// Hosts compare without regard to case; their names are ASCII by now.
-func (p place) apply(address string) (string, bool) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil || p.host != "" && p.host != strings.ToLower(host) || p.port != "" && p.port != port {
-		return "", false
-	}
-	return net.JoinHostPort(cmp.Or(p.toHost, host), cmp.Or(p.toPort, port)), true
 }
 
 // headerFlag is --header: fields for one site each. It is a hook that sees each request that is sent, since net/http takes
@@ -199,25 +182,17 @@ func (s *signing) Signer() (*sign.Signer, error) {
 	signer.Agent, signer.BareAgent = s.Agent, s.Form != signatureForms[0]
 	// A wrong --sign-agent shows when something is signed. Here it is wrong usage; later it would be the
 	// failure of each request.
-	try := httptest.NewRequest(http.MethodGet, "https://example.com/", nil)
+	try, _ := http.NewRequest(http.MethodGet, "https://example.com/", nil)
 	if err := signer.Sign(try); err != nil {
 		return nil, shell.Usagef("%s", strings.Replace(err.Error(), "sign: Signer.Agent", "--sign-agent", 1))
 	}
 	return signer, nil
 }
 
-// maxKey bounds what is read of a key file. A PEM of Ed25519 has some hundred bytes.
-const maxKey = 16 << 10
-
 // ReadKey returns a Signer with the Ed25519 key of a PEM file (PKCS #8), as keygen and
 // openssl write it. Errors hold nothing of the file.
 func ReadKey(name string) (*sign.Signer, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxKey))
+	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}

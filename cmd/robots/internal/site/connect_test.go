@@ -16,22 +16,18 @@ func TestConnectToIsReadAsCurlDoes(t *testing.T) {
 		{"[2001:db8::1]:80:localhost:8080", "[2001:db8::1]:80", "localhost:8080"},
 		{":::", "example.com:80", "example.com:80"},
 	} {
-		p, err := parsePlace(c.flag)
+		all, err := parseLeads([]string{c.flag})
 		if err != nil {
 			t.Errorf("--connect-to %s: %v", c.flag, err)
 			continue
 		}
-		got, ok := p.apply(c.address)
-		if !ok {
-			got = c.address
-		}
-		if got != c.want {
+		if got := all.apply(c.address); got != c.want {
 			t.Errorf("--connect-to %s, %s: got %s, want %s", c.flag, c.address, got, c.want)
 		}
 	}
 	for _, flag := range []string{"", "a", "a:1", "a:1:b", "a:1:b:2:c", "[::1:80:b:2"} {
-		if p, err := parsePlace(flag); err == nil {
-			t.Errorf("--connect-to %q: got %v, want an error", flag, p)
+		if all, err := parseLeads([]string{flag}); err == nil {
+			t.Errorf("--connect-to %q: got %v, want an error", flag, all)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := parsePlaces(n.ConnectTo)
+	all, err := parseLeads(n.ConnectTo)
 	if err != nil {
 		return nil, err
 	}
