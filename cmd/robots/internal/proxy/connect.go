@@ -4,6 +4,7 @@ package proxy
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,9 +13,9 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,29 +26,34 @@ import (
 // connect answers CONNECT. Inside the tunnel each request is decided on, if it can be seen: without TLS, or with a
 // certificate that the client takes. Else there is no tunnel: robots.txt is about paths, which would not be seen.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
-	to, err := ParseTarget(r.RequestURI)
+	u := &url.URL{Scheme: "https", Host: r.RequestURI} // a host and a port, and nothing else (RFC 9110 §9.3.6)
+	o, err := fetch.OriginOf(u)
+	if err == nil && u.Port() == "" {
+		err = errors.New("the port is missing")
+	}
 	if err == nil {
-		err = checkPort(to.Port)
+		err = checkPort(u.Port())
 	}
 	if err != nil {
-		s.answer(w, r, bad("%v", err))
+		s.answer(w, r, bad("CONNECT %.256q: %v", r.RequestURI, err))
 		return
 	}
+	host := o.RobotsURL().Hostname()
 	// What a name resolves to, and the rarer networks, are checked when a request in the tunnel is sent.
-	if addr, err := netip.ParseAddr(to.Host); err == nil && s.Public {
+	if addr, err := netip.ParseAddr(host); err == nil && s.Public {
 		if addr = addr.Unmap(); !addr.IsGlobalUnicast() || addr.IsPrivate() {
 			s.refuse(w, r, fetch.ErrNotPublic)
 			return
 		}
 	}
-	why := "this proxy has no CA"
+	to, why := net.JoinHostPort(host, u.Port()), "this proxy has no CA"
 	var leaf *tls.Certificate // to end the TLS of the tunnel with
 	if s.Authority != nil {
-		if leaf, err = s.Authority.Leaf(to.Host); err != nil {
+		if leaf, err = s.Authority.Leaf(host); err != nil {
 			why = err.Error()
 		}
 	}
-	if leaf == nil && to.Port != 80 { // HTTP without TLS is what that port is for
+	if leaf == nil && u.Port() != "80" { // HTTP without TLS is what that port is for
 		s.refuse(w, r, web.NewProblem(http.StatusForbidden, "tunnel", "no tunnel to %s, in which no request would be seen: %s. "+
 			"Make a CA with robots proxy ca, give it to the proxy (--ca), and have the client trust it", to, why))
 		return
@@ -57,7 +63,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 
 // open begins a tunnel. It hands the connection over and returns: from then on it is like one that was accepted, and
 // each request in it takes a place of its own.
-func (s *Server) open(w http.ResponseWriter, to Target, leaf *tls.Certificate) {
+func (s *Server) open(w http.ResponseWriter, to string, leaf *tls.Certificate) {
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
@@ -92,13 +98,13 @@ var endTLS = &tls.Config{
 type end struct {
 	net.Conn
 	rest   *bufio.Reader // the first bytes may have come with the request
-	target Target        // of the tunnel
+	target string        // of the tunnel, a host and a port
 	leaf   *tls.Certificate
 }
 
 func (c *end) Read(p []byte) (int, error) { return c.rest.Read(p) }
 
-// targetKey is the context key of the Target that a tunnel leads to. A request without one did not come out
+// targetKey is the context key of where a tunnel leads to. A request without one did not come out
 // of a tunnel.
 type targetKey struct{}
 
@@ -115,7 +121,7 @@ func withTarget(ctx context.Context, c net.Conn) context.Context {
 
 // inside answers a request in a tunnel. All of them must be for the origin that it leads to, or they are
 // answered with 421 (RFC 9110 §15.5.20): what is in a tunnel goes nowhere else.
-func (s *Server) inside(w http.ResponseWriter, r *http.Request, to Target) {
+func (s *Server) inside(w http.ResponseWriter, r *http.Request, to string) {
 	scheme := "http"
 	if r.TLS != nil {
 		scheme = "https"
@@ -124,12 +130,9 @@ func (s *Server) inside(w http.ResponseWriter, r *http.Request, to Target) {
 	if u.Host == "" {
 		u.Scheme, u.Host = scheme, r.Host
 	}
-	leads := u
-	leads.Host = to.String()
-	here, err := fetch.OriginOf(&leads)
+	here, err := fetch.OriginOf(&url.URL{Scheme: scheme, Host: to})
 	asked, other := fetch.OriginOf(&u)
-	same := err == nil && other == nil && here == asked && u.Scheme == scheme && u.User == nil
-	if !same || r.Method == http.MethodConnect {
+	if err != nil || other != nil || here != asked || u.User != nil || r.Method == http.MethodConnect {
 		p := web.NewProblem(http.StatusMisdirectedRequest, "target", "this tunnel leads to %s, not to %.256s",
 			to, u.Scheme+"://"+u.Host)
 		s.answer(w, r, Refusal{p, "http_request_error"})
@@ -175,57 +178,20 @@ func (h *handover) Close() error {
 
 func (h *handover) Addr() net.Addr { return &net.TCPAddr{} }
 
-// Target is where a tunnel leads, as CONNECT has it. ParseTarget makes one, and takes no host that could be
-// read as something else.
-type Target struct {
-	Host string // a name in ASCII and lower case, or an IP address
-	Port uint16
-}
-
-// ParseTarget reads the authority of a CONNECT request (RFC 9110 §9.3.6): a host and a port, and nothing else.
-func ParseTarget(text string) (Target, error) {
-	host, digits, err := net.SplitHostPort(text)
-	if err != nil {
-		return Target{}, fmt.Errorf("CONNECT %.256q: not a host and a port", text)
-	}
-	port, err := strconv.ParseUint(digits, 10, 16)
-	if err != nil || port == 0 || digits[0] < '1' {
-		return Target{}, fmt.Errorf("CONNECT %.256q: the port is not a number from 1 to 65535", text)
-	}
-	t := Target{strings.ToLower(host), uint16(port)}
-	addr, err := netip.ParseAddr(host)
-	switch {
-	case err == nil && addr.Zone() == "" && addr.Is6() == (text[0] == '['):
-		t.Host = addr.String()
-	case err == nil || text[0] == '[' || !isName(t.Host):
-		return Target{}, fmt.Errorf("CONNECT %.256q: the host is neither a name in ASCII nor an IP address", text)
-	}
-	return t, nil
-}
-
-// isName reports whether host can be looked up. Which names there are, the resolver knows.
-func isName(host string) bool {
-	other := func(c rune) bool {
-		return !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_')
-	}
-	return host != "" && len(host) <= 254 && host[0] != '.' && !strings.ContainsFunc(host, other)
-}
-
-func (t Target) String() string { return net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port))) }
-
 // errPort: what listens there does not speak HTTP, but may take a request for its own protocol.
 var errPort = errors.New("the port is not one of the web's")
 
 // checkPort refuses the ports that browsers refuse (https://fetch.spec.whatwg.org/#port-blocking), and
-// all others that only the system can listen on.
-func checkPort(port uint16) error {
-	if port < 1024 && port != 80 && port != 443 || slices.Contains(blocked[:], port) {
-		return fmt.Errorf("port %d: %w", port, errPort)
+// all others that only the system can listen on. An empty one is the usual one of the scheme.
+func checkPort(port string) error {
+	n, err := strconv.ParseUint(cmp.Or(port, "80"), 10, 16)
+	if err == nil && (n < 1024 && n != 80 && n != 443 || slices.Contains(blocked[:], n)) {
+		err = fmt.Errorf("port %d: %w", n, errPort)
 	}
-	return nil
+	return err
 }
 
 // blocked are the ports from 1024 that browsers refuse.
-var blocked = [...]uint16{
+var blocked = [...]uint64{
 	1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 }

@@ -42,6 +42,7 @@ func (s *Server) Obey(g *site.Gate, o Obeying) {
 	if s.Gate = j; o.Advise {
 		s.Gate = newAdviser(j, s)
 	}
+	s.init()
 }
 
 // judge sends requests through the gate that reads robots.txt as the crawler does which they are judged for.
@@ -63,30 +64,14 @@ func (j *judge) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // Watched serves on l what watches s, which sends through g, while s drains too: its /readyz is 503 when ctx
-// has ended. It sets s.Count, so it comes after Obey and before Serve. The caller closes what it returns.
+// has ended. It sets s.Count. The caller closes what it returns.
 func (s *Server) Watched(ctx context.Context, g *site.Gate, l net.Listener) *http.Server {
-	m := newMetrics(s, g)
 	guard := web.Guard{Loopback: web.IsLoopback(l), Token: s.Guard.Token}
 	mux := http.NewServeMux()
 	web.Health(ctx, mux, "proxy", g.Ping)
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		if err := guard.CheckToken(w, r); err != nil {
-			err.Write(w)
-			return
-		}
-		m.ServeHTTP(w, r)
-	})
+	mux.Handle("GET /metrics", newMetrics(s, g))
 	server := &http.Server{
-		// The Host field is looked at first, for every path, since a web page may have been rebound to this
-		// address. The probes need no token.
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Cache-Control", "no-store")
-			if err := guard.CheckHost(r); err != nil {
-				err.Write(w)
-				return
-			}
-			mux.ServeHTTP(w, r)
-		}),
+		Handler:     guard.Protect(mux),
 		ReadTimeout: s.Limits.Ask, WriteTimeout: 3 * s.Limits.Ask, IdleTimeout: s.Limits.Idle,
 		MaxHeaderBytes: web.MaxHeader, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
@@ -100,7 +85,7 @@ func newMetrics(s *Server, g *site.Gate) *site.Metrics {
 	m.Watch(g)
 	answers := m.Counters("robots_proxy_answers_total", "Answers to clients.", "kind", Kinds...)
 	s.Count = func(kind string) { answers.WithLabelValues(kind).Inc() }
-	m.Gauge("robots_proxy_underway", "Requests and tunnels under way.", func() int64 { return int64(s.Underway()) })
+	m.Tell("robots_proxy_underway", "Requests and tunnels under way.", func() int64 { return int64(len(s.underway)) })
 	g.Trace = &client.Trace{Fetched: func(_ context.Context, f client.FetchedInfo) { m.Fetched(f) }}
 	return m
 }

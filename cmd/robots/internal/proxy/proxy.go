@@ -17,9 +17,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,8 +42,8 @@ var UsualLimits = Limits{
 	Ask: 10 * time.Second, Idle: 2 * time.Minute, Patience: 2 * time.Minute,
 }
 
-// Server is the proxy. Its exported fields must not change after Serve: Obey and Watched set some, so they
-// come before. Limits and Log have to be there.
+// Server is the proxy. Obey makes it ready, and Watched may follow: both come before Serve, after which its exported
+// fields must not change. Limits and Log have to be there.
 type Server struct {
 	Gate   http.RoundTripper // sends a request, or tells why not
 	Guard  web.Guard         // who may use it
@@ -67,7 +65,6 @@ type Server struct {
 	Count func(kind string)
 
 	agreed   *agreement.Agreements
-	once     sync.Once
 	reverse  httputil.ReverseProxy
 	server   *http.Server
 	tunnels  *handover  // to server, of what is in them
@@ -76,8 +73,8 @@ type Server struct {
 	cut      context.CancelFunc // what is under way
 }
 
-// init makes what the first call of a method needs. One http.Server answers the listener of Serve and what
-// comes out of tunnels, so that both end with its Shutdown.
+// init is called by Obey. One http.Server answers the listener of Serve and what comes out of tunnels, so that both end
+// with its Shutdown.
 func (s *Server) init() {
 	s.ctx, s.cut = context.WithCancel(context.Background())
 	if s.Count == nil {
@@ -114,18 +111,9 @@ func (s *Server) init() {
 	}
 }
 
-func (s *Server) Underway() int {
-	s.once.Do(s.init)
-	return len(s.underway)
-}
-
-func (s *Server) Serve(l net.Listener) error {
-	s.once.Do(s.init)
-	return s.server.Serve(l)
-}
+func (s *Server) Serve(l net.Listener) error { return s.server.Serve(l) }
 
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.once.Do(s.init)
 	if err := s.server.Shutdown(ctx); err != nil {
 		return err
 	}
@@ -141,7 +129,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 func (s *Server) Close() error {
-	s.once.Do(s.init)
 	s.cut()
 	return s.server.Close()
 }
@@ -149,7 +136,7 @@ func (s *Server) Close() error {
 // asked answers a request to the proxy. Every request comes here, from clients and out of tunnels. Inside a
 // tunnel no token is asked for: CONNECT had to bring it.
 func (s *Server) asked(w http.ResponseWriter, r *http.Request) {
-	if to, ok := r.Context().Value(targetKey{}).(Target); ok {
+	if to, ok := r.Context().Value(targetKey{}).(string); ok {
 		s.inside(w, r, to)
 		return
 	}
@@ -181,14 +168,7 @@ func checkTarget(r *http.Request) error {
 	case u.User != nil:
 		return errors.New("a URL with a user and password does not pass (RFC 9110 section 4.2.4)")
 	}
-	if port := u.Port(); port != "" {
-		n, err := strconv.ParseUint(port, 10, 16)
-		if err != nil {
-			return err
-		}
-		return checkPort(uint16(n))
-	}
-	return nil
+	return checkPort(u.Port())
 }
 
 // mostHops is how many proxies of this name a request may have passed: one more, and it goes round.
@@ -345,7 +325,7 @@ func (s *Server) explain(w http.ResponseWriter, err error) Refusal {
 }
 
 // answer writes a refusal, and then reads what is left of the body: many clients send all of it before they
-// read, and would find the connection reset. One that expects 100 sends nothing.
+// read, and would find the connection reset. One that expects 100 sends nothing. Limits.Patience bounds both.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, why Refusal) {
 	s.Count(why.kind())
 	if why.denies() {
@@ -356,24 +336,6 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, why Refusal) {
 		p.Status = cmp.Or(s.Denial, p.Status)
 		p.Title, why.Problem = http.StatusText(p.Status), &p
 	}
-	s.patient(w, r)
-	rest := r.Body
-	if out, ok := w.(*writer); ok && out.body != nil {
-		rest = out.body.Request.Body
-	}
-	if rest == nil || rest == http.NoBody || r.Header.Get("Expect") != "" {
-		why.write(w, r)
-		return
-	}
-	control := http.NewResponseController(w)
-	control.EnableFullDuplex()
-	why.write(w, r)
-	control.Flush()
-	io.Copy(io.Discard, rest)
-}
-
-// patient bounds an answer of our own, and the reading of what is left of the body.
-func (s *Server) patient(w http.ResponseWriter, r *http.Request) {
 	control, end := http.NewResponseController(w), time.Now().Add(s.Limits.Patience)
 	control.SetWriteDeadline(end)
 	if r.Body != http.NoBody {
@@ -383,6 +345,18 @@ func (s *Server) patient(w http.ResponseWriter, r *http.Request) {
 	if len(r.TransferEncoding) > 0 {
 		w.Header().Set("Connection", "close")
 	}
+	rest := r.Body
+	if out, ok := w.(*writer); ok && out.body != nil {
+		rest = out.body.Request.Body
+	}
+	if rest == nil || rest == http.NoBody || r.Header.Get("Expect") != "" {
+		why.write(w)
+		return
+	}
+	control.EnableFullDuplex()
+	why.write(w)
+	control.Flush()
+	io.Copy(io.Discard, rest)
 }
 
 // writer answers a client with what the site sent. Its client may not stall, and what the site sent stays as

@@ -1,21 +1,17 @@
 package proxy
 
-// The answers that are the proxy's own: their form, HTML or a problem document, and below that what they say about the
-// errors of the gate and of the network: which status, and which error of RFC 9209.
+// The answers that are the proxy's own, which are problem documents: what they say about the errors of the gate and of
+// the network, which status, and which error of RFC 9209.
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/tls"
 	"errors"
-	"html/template"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -62,37 +58,13 @@ func busy() Refusal {
 	return Refusal{p, "connection_limit_reached"}
 }
 
-// write answers in HTML what names it, as a browser does for a page, and all else with a problem document.
-func (f Refusal) write(w http.ResponseWriter, r *http.Request) {
+func (f Refusal) write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	web.SetProxyStatus(h, cmp.Or(f.Error, "http_request_denied"), f.Detail)
-	if !strings.Contains(strings.ToLower(strings.Join(r.Header["Accept"], ",")), "text/html") {
-		f.Problem.Write(w)
-		return
-	}
-	f.SetRetryAfter(h)
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	var text bytes.Buffer
-	page().Execute(&text, f.Problem)
-	h.Set("Content-Length", strconv.Itoa(text.Len())) // it is read before the connection is done with
-	w.WriteHeader(f.Status)
-	w.Write(text.Bytes()) // net/http sends none to HEAD
+	f.Problem.Write(w)
 }
-
-// page is the template of a refusal in HTML. It is not made at the start, for which each subcommand would pay.
-var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("refusal").Parse(markup)) })
-
-const markup = `<!DOCTYPE html>
-<html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">
-<title>{{.Status}} {{.Title}}</title>
-<h1>{{.Status}} {{.Title}}</h1>
-<p>{{.Detail}}</p>
-<p>This is the answer of the proxy <a href="{{.Type}}">robotsgate</a>, not of the site.</p>
-</html>
-`
 
 var errPrivate = errors.New("the address is not in a public network: see --private")
 
@@ -142,7 +114,7 @@ func refused(u *url.URL, a client.Answer, agreed *agreement.Agreements) Refusal 
 		why = "robots.txt, " + why
 	}
 	p := web.NewProblem(http.StatusForbidden, v.Kind(), "%s", why)
-	if a.Reason == policy.ReasonUnreachable && causeOf(a.Unreachable) != "destination_ip_prohibited" {
+	if a.Reason == policy.ReasonUnreachable && causeOf(a.Unreachable) != notPublic {
 		// No refusal by the site, and it may end.
 		p = web.NewProblem(http.StatusServiceUnavailable, v.Kind(), "%s", why)
 		p.RetryAfter = time.Minute
@@ -153,52 +125,40 @@ func refused(u *url.URL, a client.Answer, agreed *agreement.Agreements) Refusal 
 	return Refusal{Problem: p}
 }
 
-const badCertificate = "tls_certificate_error" // of RFC 9209 §2.3
+// Of RFC 9209 §2.3, as package fetch has them too.
+const (
+	badCertificate = "tls_certificate_error"
+	notPublic      = "destination_ip_prohibited"
+)
 
-// causeOf is what kind of failure err is, by RFC 9209 §2.3: that of robots.txt as package fetch has it, that of a page as
-// far as package net tells.
+// causeOf is the error of RFC 9209 §2.3 that package fetch has found at robots.txt, or empty.
 func causeOf(err error) string {
-	failure, _ := errors.AsType[*fetch.Failure](err)
-	certificate, _ := errors.AsType[*tls.CertificateVerificationError](err)
-	dns, _ := errors.AsType[*net.DNSError](err)
-	op, _ := errors.AsType[*net.OpError](err)
-	late, _ := errors.AsType[net.Error](err)
-	switch {
-	case failure != nil:
+	if failure, ok := errors.AsType[*fetch.Failure](err); ok {
 		return failure.Cause
-	case certificate != nil:
-		return badCertificate
-	case dns != nil && dns.IsTimeout:
-		return "dns_timeout"
-	case dns != nil:
-		return "dns_error"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection_refused"
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return "destination_ip_unroutable"
-	case late != nil && late.Timeout():
-		return "connection_timeout"
-	case op != nil && op.Op == "remote error": // so crypto/tls says what the other end told
-		return "tls_alert_received"
-	case errors.Is(err, http.ErrSchemeMismatch):
-		return "tls_protocol_error"
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return "http_response_incomplete"
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return "connection_terminated"
 	}
 	return ""
 }
 
 // failureOf is how a failure of the network is told: a status, and an error of RFC 9209 §2.3.
 func failureOf(err error) (status int, kind string) {
-	switch kind = causeOf(err); {
+	late, _ := errors.AsType[net.Error](err)
+	dns, _ := errors.AsType[*net.DNSError](err)
+	certificate, _ := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
 	case errors.Is(err, errPrivate):
-		return http.StatusForbidden, "destination_ip_prohibited"
+		return http.StatusForbidden, notPublic
+	case late != nil && late.Timeout():
+		return http.StatusGatewayTimeout, "connection_timeout"
 	case errors.Is(err, errSwitch):
-		return http.StatusBadGateway, "http_upgrade_failed"
-	case kind == "dns_timeout", kind == "connection_timeout":
-		return http.StatusGatewayTimeout, kind
+		kind = "http_upgrade_failed"
+	case dns != nil:
+		kind = "dns_error"
+	case certificate != nil:
+		kind = badCertificate
+	case errors.Is(err, syscall.ECONNREFUSED):
+		kind = "connection_refused"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		kind = "connection_terminated"
 	}
-	return http.StatusBadGateway, cmp.Or(kind, "http_protocol_error")
+	return http.StatusBadGateway, cmp.Or(causeOf(err), kind, "http_protocol_error")
 }

@@ -65,25 +65,18 @@ type asked struct {
 }
 
 // about finds what is to be known of a URL. If agent or as is empty, it is that of the service. For all dialects the
-// file itself is needed. No site is asked for a question with a fault, and what is known needs no deadline: most
-// questions are about that.
+// file itself is needed. No site is asked for a question with a fault.
 func (v *Service) about(ctx context.Context, text, agent, as string) (q asked, err error) {
 	q.begin, q.text = time.Now(), text
 	if q.Asker, err = v.asker(agent, as); err != nil {
 		return q, err
 	}
-	if q.url, q.origin, err = originOf("url", text); err != nil {
+	if q.url, q.origin, err = siteOf("url", text); err != nil {
 		return q, err
 	}
 	from := v.gate.Cache
 	if q.All {
 		from = v.files
-	}
-	if q.result, q.until, err = from.Get(ctx, q.origin, v.known(q.Dialect)); err == nil {
-		return q, nil // of a URL that nothing would send, judge tells
-	}
-	if err = sendable(q.url); err != nil {
-		return q, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, v.Limits.Question)
 	defer cancel()
@@ -154,19 +147,15 @@ func (v *Service) known(d policy.Dialect) *cache.Source {
 // notPublic is the cause of an address that is not asked (RFC 9209 §2.3.5).
 const notPublic = "destination_ip_prohibited"
 
-// get asks a Cache for what a dialect reads. It fetches in the dialect of the gate, or else by RFC 9309, for the Cache to
-// read anew. What it fetches is counted.
+// get asks a Cache for what a dialect reads. It fetches by RFC 9309, for the Cache to read anew. What it fetches is
+// counted.
 func (v *Service) get(
 	ctx context.Context, c *cache.Cache, o fetch.Origin, d policy.Dialect,
 ) (res *fetch.Result, until time.Time, err error) {
-	by := v.general
-	if d == v.gate.Fetcher.Dialect {
-		by = v.gate.Fetcher
-	}
 	// Timed inside: a flight of the Cache is for many questions, and may outlive the one that began it.
 	src := v.gate.Source(func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 		begin := time.Now()
-		res, err := by.Fetch(ctx, o, prev)
+		res, err := v.general.Fetch(ctx, o, prev)
 		v.fetched(ctx, client.FetchedInfo{Origin: o, Result: res, Err: err, Took: time.Since(begin)})
 		return res, err
 	})
@@ -250,16 +239,15 @@ func (v *Service) authorize(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// What an allowed URL rests on is asked for by people, not by gateways.
-	if a, err := q.Judge(q.result.Policy, q.url); err == nil && a.Allowed {
-		v.metrics.decided(q.begin, "allowed")
-		return v.send(w, "text/plain; charset=utf-8", nil)
-	}
 	verdicts, err := v.judge(q)
 	if err != nil {
 		return err
 	}
 	verdict := verdicts[0]
+	if verdict.Allowed {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		return nil
+	}
 	refusal := web.NewProblem(http.StatusForbidden, verdict.Kind(), "%s", verdict.Because())
 	v.Log.Debug("refused", "url", text, "agent", verdict.Agent, "because", refusal.Detail)
 	if verdict.Unreachable() {

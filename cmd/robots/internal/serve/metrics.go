@@ -3,12 +3,11 @@ package serve
 // The series of /metrics that only serve has. site.Metrics has those that the proxy has as well.
 
 import (
-	"fmt"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 )
@@ -19,10 +18,10 @@ type metrics struct {
 	*site.Metrics
 	decisions    *prometheus.CounterVec
 	decisionTime prometheus.Histogram
-	turnsWaiting atomic.Int64
+	turnsWaiting prometheus.Gauge
 	turnTime     prometheus.Histogram
 	responses    *prometheus.CounterVec
-	underway     atomic.Int64
+	underway     prometheus.Gauge
 }
 
 func newMetrics(g *site.Gate) *metrics {
@@ -32,46 +31,18 @@ func newMetrics(g *site.Gate) *metrics {
 		"allowed", "refused", "unreachable", "malformed")
 	m.decisionTime = m.Histogram("robots_decision_seconds",
 		"Time to decide, with that to read robots.txt. Lines of streams are left out.", .0001, .001, .01, .1, 1, 10, 100)
-	m.Gauge("robots_turns_waiting", "Questions that wait for a turn.", m.turnsWaiting.Load)
+	m.turnsWaiting = m.Gauge("robots_turns_waiting", "Questions that wait for a turn.")
 	m.turnTime = m.Histogram("robots_turn_wait_seconds",
 		"Time waited for a turn, whether or not it came.", .1, .3, 1, 3, 10, 30, 100)
-	m.responses = m.Counters("robots_http_responses_total", "Answers to requests.", "status", "2xx", "3xx", "4xx", "429", "5xx")
-	m.Gauge("robots_http_requests_underway", "Requests that are being read, waited for or answered.", m.underway.Load)
+	m.responses = m.Counters("robots_http_responses_total", "Answers to requests.", "code", "200", "429")
+	m.underway = m.Gauge("robots_http_requests_underway", "Requests that are being read, waited for or answered.")
 	return m
 }
 
-// count counts what next answers, by the class of the status; a 429 counts by itself, since it says that a bound is
-// too narrow, and no other 4xx does.
+// count counts what next answers, unless the answer breaks off.
 func (m *metrics) count(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		m.underway.Add(1)
-		said := &statusWriter{w, http.StatusOK}
-		defer func() { // an answer that breaks off counts, too
-			m.underway.Add(-1)
-			class := fmt.Sprintf("%dxx", said.status/100)
-			if said.status == http.StatusTooManyRequests {
-				class = "429"
-			}
-			m.responses.WithLabelValues(class).Inc()
-		}()
-		next.ServeHTTP(said, r)
-	})
+	return promhttp.InstrumentHandlerInFlight(m.underway, promhttp.InstrumentHandlerCounter(m.responses, next))
 }
-
-// statusWriter keeps the status of an answer. A handler that writes none has answered 200.
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-// WriteHeader keeps the last status: one of 1xx may come before it.
-func (w *statusWriter) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap is for http.ResponseController, by which handlers set their deadlines.
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // decided counts decisions that were asked for at begin, each by its outcome (answer.Verdict.Outcome).
 func (m *metrics) decided(begin time.Time, outcomes ...string) {

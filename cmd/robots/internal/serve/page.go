@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
@@ -59,9 +58,18 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 	release() // not while a site is waited for
 	ctx, cancel := context.WithTimeout(r.Context(), v.Limits.Question)
 	defer cancel()
-	u, o, res, until, err := v.fileOf(ctx, f.Site)
+	u, o, err := siteOf("site", f.Site)
 	if err != nil {
 		return release, err
+	}
+	res, until, err := v.whole(ctx, o)
+	if err != nil {
+		return release, err
+	}
+	// As unreachable it would have people look for the fault there.
+	if failed, ok := res.Err.(*fetch.Failure); !v.Private && ok && failed.Cause == notPublic {
+		return release, web.NewProblem(http.StatusUnprocessableEntity, "private",
+			"%s is not in a public network, and this service asks no other. Started as robots serve --private, it does", u.Host)
 	}
 	if f.Parts && !f.Edit { // before the file is worked on: this waits for the site, too
 		parts, err := v.partsOf(ctx, u, func(at *url.URL, said rules.Rules) {
@@ -86,24 +94,6 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 		a.Came.bridged(decides, err)
 	}
 	return release, err
-}
-
-// fileOf reads the robots.txt of the site of a URL. Of a site in a private network the answer says so: if it
-// were unreachable, people would look for the fault there.
-func (v *Service) fileOf(
-	ctx context.Context, text string,
-) (u *url.URL, o fetch.Origin, res *fetch.Result, until time.Time, err error) {
-	if u, o, err = siteOf("site", text); err != nil {
-		return u, o, nil, until, err
-	}
-	if res, until, err = v.whole(ctx, o); err != nil {
-		return u, o, nil, until, err
-	}
-	if failed, ok := res.Err.(*fetch.Failure); !v.Private && ok && failed.Cause == notPublic {
-		err = web.NewProblem(http.StatusUnprocessableEntity, "private",
-			"%s is not in a public network, and this service asks no other. Started as robots serve --private, it does", u.Host)
-	}
-	return u, o, res, until, err
 }
 
 // readForm reads the form from the query, or from the body of a POST, where the same rules hold.

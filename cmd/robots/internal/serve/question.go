@@ -9,8 +9,6 @@ package serve
 import (
 	"cmp"
 	"errors"
-	"io"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"slices"
@@ -37,7 +35,7 @@ func parameters(raw string, names ...string) (url.Values, error) {
 	raw = strings.ReplaceAll(raw, ";", "%3B")
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, web.BadParameter(malformedIn(raw), "the query: %v", err)
+		return nil, web.BadParameter("query", "the query: %v", err)
 	}
 	for name, values := range query {
 		switch {
@@ -52,46 +50,20 @@ func parameters(raw string, names ...string) (url.Values, error) {
 	return query, nil
 }
 
-// malformedIn is the name of the first parameter of a query that cannot be read. url.ParseQuery tells what is wrong,
-// but not where.
-func malformedIn(query string) string {
-	for pair := range strings.SplitSeq(query, "&") {
-		if _, err := url.ParseQuery(pair); err != nil {
-			name, _, _ := strings.Cut(pair, "=")
-			return answer.Brief(name)
-		}
-	}
-	return ""
-}
-
 // siteOf reads a URL and its origin. One that nothing would send is a problem here already: its site must not have a
-// visit for a typing error.
+// visit for a typing error. Every other one has a decision by an empty policy.
 func siteOf(name, text string) (*url.URL, fetch.Origin, error) {
-	u, o, err := originOf(name, text)
-	if err == nil {
-		err = sendable(u)
-	}
-	return u, o, err
-}
-
-// originOf is siteOf for a site that is visited only after sendable was asked.
-func originOf(name, text string) (*url.URL, fetch.Origin, error) {
 	if text == "" {
 		return nil, fetch.Origin{}, web.BadParameter(name, "%s is missing", name)
 	}
 	u, o, err := answer.ReadSite(policy.RFC9309, text)
+	if err == nil {
+		_, err = client.DecideWith(&policy.Policy{}, "*", u)
+	}
 	if err != nil {
 		return nil, o, noOrigin(err)
 	}
 	return u, o, nil
-}
-
-// sendable is the problem of a URL that nothing would send, or nil. Every other one has a decision by an empty policy.
-func sendable(u *url.URL) error {
-	if _, err := client.DecideWith(&policy.Policy{}, "*", u); err != nil {
-		return noOrigin(err)
-	}
-	return nil
 }
 
 // noOrigin is the problem of a URL: 422, as the parameter is there and what it says cannot be asked about.
@@ -137,23 +109,13 @@ func problemOf(err error) *web.Problem {
 
 // readObject decodes a body that is one JSON object. A name has one spelling, and is there once: another reader of the
 // same body might take another one.
-func readObject(from io.Reader, into any) error {
-	return notRead(answer.Misread(json.UnmarshalRead(from, into, json.RejectUnknownMembers(true))))
-}
-
-// notRead is the problem of a body of JSON that was not understood. An error of our own temporary file is
-// none: it becomes a 503 in problemOf.
-func notRead(err error) error {
-	if err == nil {
-		return nil
-	}
+func readObject(body []byte, into any) error {
+	err := answer.ReadObject(body, into, json.RejectUnknownMembers(true))
 	if e, ok := errors.AsType[*answer.FieldError](err); ok {
 		return web.BadParameter(e.Name, "%v", e)
 	}
-	_, known := errors.AsType[*web.Problem](err)
-	_, ours := errors.AsType[*fs.PathError](err)
-	if known || ours {
-		return err
+	if err != nil {
+		return web.BadParameter("body", "the body is no question: %v", err)
 	}
-	return web.BadParameter("body", "the body is no question: %v", err)
+	return nil
 }

@@ -76,16 +76,9 @@ func siteURL(o fetch.Origin, text string) (*url.URL, error) {
 	}
 	u, other, err := siteOf("urls", text)
 	if err == nil && other != o {
-		err = elsewhere(text)
+		err = errors.New("this URL is of another site, which has a robots.txt of its own")
 	}
 	return u, err
-}
-
-// elsewhere is the error of a URL of another site, and is that URL: the page links to the question about it.
-type elsewhere string
-
-func (elsewhere) Error() string {
-	return "this URL is of another site, which has a robots.txt of its own"
 }
 
 // pasted answers by the file in the form, as "robots match" and "robots lint" do.
@@ -120,11 +113,8 @@ func (u *pageURL) decide(p *policy.Policy, k *answer.Asker) (client.Answer, erro
 // decide answers all questions, until the client has gone: fifty of a large file take long enough to look.
 func (a *pageAnswer) decide(ctx context.Context) error {
 	mine := a.reading(a.asker.Dialect)
-	token := a.asker.Obeys(mine.Result.Policy)
-	if token != a.asker.Agent {
-		a.Fallback = token
-	}
-	f := &pageFile{reading: mine.Reading, bound: mine.Bound(token), kept: map[int]bool{}, marks: map[int]*pageMark{}}
+	bound := mine.Bound(a.asker.Obeys(mine.Result.Policy))
+	f := &pageFile{reading: mine.Reading, bound: bound, marks: map[int]*pageMark{}}
 	for _, u := range a.URLs {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -133,7 +123,7 @@ func (a *pageAnswer) decide(ctx context.Context) error {
 		a.ask(u, f)
 	}
 	if mine.Result.Body != nil {
-		a.table(f.kept)
+		a.table()
 		a.show(f)
 	}
 	return nil
@@ -147,9 +137,6 @@ func (a *pageAnswer) ask(u *pageURL, f *pageFile) {
 		d, err := u.decide(r.Result.Policy, &a.asker)
 		if err != nil {
 			u.Error = answer.Visible(err.Error())
-			if other, is := errors.AsType[elsewhere](err); is {
-				u.Elsewhere = (&pageForm{Site: string(other), Agent: a.Form.Agent, As: a.Form.As}).Link()
-			}
 			return
 		}
 		v := answer.NewVerdict(u.URL, d)
@@ -170,15 +157,20 @@ func (a *pageAnswer) ask(u *pageURL, f *pageFile) {
 	}
 }
 
-// mark keeps the lines that d rests on, and marks them in the file.
+// mark keeps the lines that d rests on, and marks in the file which of them decides, and which name the crawler.
 func (u *pageURL) mark(f *pageFile, d policy.Decision) {
+	number := u.Number
+	if u.Alone {
+		number = 0
+	}
 	for _, l := range f.bound.Explain(u.target, d) {
-		m := f.mark(l.Number)
 		at, agent := slices.BinarySearchFunc(f.bound.Agents, l.Number, func(a lint.Line, n int) int { return a.Number - n })
 		if agent {
+			m := f.mark(l.Number)
 			m.Agent, m.First = true, at == 0
-		} else {
-			m.add(u, l.Decides, d.Allowed)
+		} else if l.Decides {
+			m := f.mark(l.Number) // of an empty rule, too, which does not as its field says
+			m.Allowed, m.Decides = d.Allowed, append(m.Decides, number)
 		}
 		if l.Decides || len(u.Excerpt) < maxExcerpt {
 			l.Text, _ = shorten(l.Text)
@@ -225,9 +217,8 @@ func (a *pageAnswer) lint(size int, findings func() []lint.Finding) {
 }
 
 // table answers for each crawler of the list, in the dialect of its engine, by its own group. Those with the
-// same answers share a row. The first row is that of the crawler that was asked about. What decides anywhere
-// in the table is kept in the file, beyond maxPageLines too: the table links to it.
-func (a *pageAnswer) table(kept map[int]bool) {
+// same answers share a row. The first row is that of the crawler that was asked about.
+func (a *pageAnswer) table() {
 	all := append([]answer.Asker{a.asker}, a.others...)
 	for i := range all {
 		k := &all[i]
@@ -241,7 +232,6 @@ func (a *pageAnswer) table(kept map[int]bool) {
 				c := pageCell{Allowed: d.Allowed, Line: d.Rule.Line}
 				if c.Line > 0 {
 					c.Rule, _ = shorten(d.Rule.String())
-					kept[chunkOf(c.Line)] = true
 				}
 				row.Cells = append(row.Cells, c)
 			}

@@ -28,7 +28,7 @@ func (v *Service) Until(ctx context.Context, l net.Listener, drain time.Duration
 	// The base context is not ctx: what is under way goes on when that ends.
 	draining, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	// Its time-outs are for what sets no deadline itself: problems, send, web.Paced and web.Duplex do.
+	// Its time-outs are for what sets no deadline itself: problems, web.Paced and web.Duplex do.
 	server := &http.Server{
 		Handler:           v.Handler(draining),
 		ReadHeaderTimeout: v.Limits.Header,
@@ -46,13 +46,12 @@ func (v *Service) Until(ctx context.Context, l net.Listener, drain time.Duration
 type handler func(http.ResponseWriter, *http.Request) error
 
 // Handler is the whole service. When draining ends, it takes no more questions. What gateways ask about may
-// be in the path, which a mux would clean up, so /authz is taken out before. All else goes through own.
+// be in the path, which a mux would clean up, so /authz is taken out before.
 func (v *Service) Handler(draining context.Context) http.Handler {
 	v.draining = draining
 	mux := http.NewServeMux()
 	// Each path with what bounds it, from the outside in. The query is read last: a question that finds no place
 	// need not be understood.
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound(mux, w, r) })
 	web.Health(draining, mux, "service", v.gate.Ping)
 	mux.Handle("GET /v1/decide", v.question(ownOrigin(query(v.decide, "url", "agent", "as"))))
 	mux.Handle("POST /v1/decide", v.question(query(v.stream, "agent", "as")))
@@ -62,7 +61,7 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 	mux.Handle("POST /v1/turns", v.problems(query(v.turn))) // bounded apart: who waits for a turn blocks no question
 	mux.Handle("POST /v1/turns/{id}", v.problems(query(v.endTurn)))
 	mux.Handle("DELETE /v1/turns/{id}", v.problems(query(v.endTurn)))
-	mux.Handle("GET /v1/openapi.json", v.problems(v.describe))
+	mux.HandleFunc("GET /v1/openapi.json", describe)
 	mux.Handle("GET /metrics", v.metrics)
 	// The page reads its own query: it shows an error as a page, with the form as it was filled in.
 	mux.Handle("GET /{$}", v.question(v.page))
@@ -72,7 +71,7 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 	// fields of a browser that asks some other site.
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { otherOrigin().Write(w) }))
-	own, authz := cross.Handler(mux), v.question(v.authorize)
+	own, authz := v.Guard.Protect(cross.Handler(mux)), v.question(v.authorize)
 	return v.metrics.count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		// A verdict is one of the moment, and what quotes a site's file must not be taken for markup.
@@ -85,7 +84,7 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 		if isAuthz(r) {
 			authz.ServeHTTP(w, r)
 		} else {
-			v.own(own, w, r)
+			own.ServeHTTP(w, r)
 		}
 		if r.Body != http.NoBody { // but not behind a stream that broke off
 			control := http.NewResponseController(w)
@@ -96,20 +95,6 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 			}
 		}
 	}))
-}
-
-// own answers what is not for gateways. The Host field comes first: a page whose own name now has this address (DNS
-// rebinding) must not even learn that there is a token. Probes have none to bring.
-func (v *Service) own(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	p := v.Guard.CheckHost(r)
-	if probe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"; p == nil && !probe {
-		p = v.Guard.CheckToken(w, r)
-	}
-	if p != nil {
-		p.Write(w)
-		return
-	}
-	next.ServeHTTP(w, r)
 }
 
 // question makes a handler of one that asks. Those under way are bounded by Limits.Questions: one more is
@@ -181,32 +166,12 @@ func (v *Service) problems(h handler) http.Handler {
 // longest is more than all that a question may wait for.
 const longest = time.Hour
 
-// notFound tells apart a path that is not there and one that takes other methods, which a mux with a handler
-// for "/" does not.
-func notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
-	var allowed []string
-	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
-		// The mux is asked as if r had this method: its routes are the only list of them.
-		other := *r
-		other.Method = m
-		if _, pattern := mux.Handler(&other); pattern != "/" {
-			allowed = append(allowed, m)
-		}
-	}
-	if len(allowed) > 0 {
-		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		web.NewProblem(http.StatusMethodNotAllowed, "method", "%s takes no %s", answer.Brief(r.URL.Path), answer.Brief(r.Method)).Write(w)
-		return
-	}
-	web.NewProblem(http.StatusNotFound, "path", "there is no %s %s: robots serve --help lists what there is",
-		answer.Brief(r.Method), answer.Brief(r.URL.Path)).Write(w)
-}
-
 // describe answers GET /v1/openapi.json. The description changes with the program only, so unlike an answer it may be
 // kept for an hour.
-func (v *Service) describe(w http.ResponseWriter, _ *http.Request) error {
+func describe(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "max-age=3600")
-	return v.send(w, mediaJSON, openAPI())
+	w.Header().Set("Content-Type", mediaJSON)
+	w.Write(openAPI())
 }
 
 // openAPIText describes what "robots serve" answers. What the subcommands write as well, it

@@ -14,6 +14,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -63,11 +64,7 @@ func (v *Service) Open(g *site.Gate) {
 	g.Pacer = new(client.Pacer)
 	g.Share()
 	g.Trace = &client.Trace{Fetched: v.fetched}
-	m := newMetrics(g)
-	m.Gauge("robots_work_bytes", "Memory admitted for bodies, files and answers.",
-		func() int64 { return v.work.Held() + v.held.Held() })
-	m.Gauge("robots_streams_underway", "Streams of POST /v1/decide.", func() int64 { return int64(len(v.streams)) })
-	v.metrics = m
+	v.metrics = newMetrics(g)
 	v.general = g.FetcherFor(policy.RFC9309)
 	// Beside the Cache of the gate, where files would leave less room for rules. Who asks for a file wants to see what
 	// the site serves, not what is decided by in an outage. With its spread, a failure holds for a minute at least; a
@@ -92,18 +89,11 @@ func (v *Service) fetched(_ context.Context, f client.FetchedInfo) {
 func (v *Service) admit(ctx context.Context, n int64) (release func(), err error) {
 	waits, cancel := context.WithTimeout(ctx, v.Limits.Question)
 	defer cancel()
-	if release, err = v.work.Take(waits, n); err != nil { // the client has gone, or it took too long
+	n = min(n, v.Limits.Work)
+	if v.work.Take(waits, n) != nil { // the client has gone, or it took too long
 		return func() {}, cmp.Or(ctx.Err(), error(web.Busy()))
 	}
-	return release, nil
-}
-
-// send answers with what lies in memory: it is for small answers that quote no site. From here on the deadline is that of the client.
-func (v *Service) send(w http.ResponseWriter, contentType string, body []byte) error {
-	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(v.Limits.Answer))
-	w.Header().Set("Content-Type", contentType)
-	w.Write(body) // an error says that the client has gone
-	return nil
+	return sync.OnceFunc(func() { v.work.Release(n) }), nil
 }
 
 // answer has write write an answer of any size, gives up what release stands for, and only then sends it: a slow client
@@ -126,44 +116,36 @@ func (v *Service) answer(
 	return nil
 }
 
-// body reads a body of one of these media types. It has to be released.
-func (v *Service) body(w http.ResponseWriter, r *http.Request, most int64, types ...string) (b *web.Buffer, err error) {
+// text reads a body of one of these media types, and gets room for the work that follows, which takes cost bytes for
+// each. release gives back both, may be called twice, and is never nil.
+func (v *Service) text(
+	w http.ResponseWriter, r *http.Request, most, cost int64, types ...string,
+) (data []byte, release func(), err error) {
+	release = func() {}
 	if err := accepts(r, types...); err != nil {
-		return nil, err
+		return nil, release, err
 	}
-	b = &web.Buffer{Room: v.held}
+	b := &web.Buffer{Room: v.held}
 	if r.ContentLength > most {
 		err = &http.MaxBytesError{Limit: most}
 	} else {
 		_, err = io.Copy(b, http.MaxBytesReader(w, r.Body, most))
 	}
-	if err == nil {
-		return b, nil
-	}
-	b.Release()
 	switch _, large := errors.AsType[*http.MaxBytesError](err); {
 	case large:
-		return nil, web.NewProblem(http.StatusRequestEntityTooLarge, "size", "the body is larger than %d bytes", most)
+		err = web.NewProblem(http.StatusRequestEntityTooLarge, "size", "the body is larger than %d bytes", most)
 	case errors.Is(err, web.ErrFull):
-		return nil, web.Busy()
+		err = web.Busy()
+	case err != nil:
+		err = web.BadParameter("body", "the body could not be read: %v", err)
+	default:
+		release, err = v.admit(r.Context(), cost*int64(len(b.Bytes)))
 	}
-	return nil, web.BadParameter("body", "the body could not be read: %v", err)
-}
-
-// text is body with room for the work that follows, which takes cost bytes for each. release gives back both. With an
-// error there is nothing to release.
-func (v *Service) text(
-	w http.ResponseWriter, r *http.Request, most, cost int64, types ...string,
-) (data []byte, release func(), err error) {
-	b, err := v.body(w, r, most, types...)
-	if err != nil {
-		return nil, func() {}, err
-	}
-	done, err := v.admit(r.Context(), cost*int64(len(b.Bytes)))
 	if err != nil {
 		b.Release()
-		return nil, done, err
+		return nil, release, err
 	}
+	done := release
 	return b.Bytes, func() { done(); b.Release() }, nil
 }
 
@@ -179,7 +161,9 @@ const (
 	maxBody  = 6*maxText + 2<<20
 	maxRest  = 32 << 20 // of a body that is not read to its end
 	maxAgent = 1 << 10  // of a product token, which each answer repeats
-	maxFiles = 32 << 20 // of memory for files that were asked for, with what was read from them
+
+	maxMatched = 10_000   // URLs of one question of /v1/match
+	maxFiles   = 32 << 20 // of memory for files that were asked for, with what was read from them
 )
 
 // The memory that questions may take for each byte of what a stranger sends, as measured with the bodies that take

@@ -167,8 +167,8 @@ func (v *Service) away(ctx context.Context) bool {
 func (v *Service) await(ctx context.Context, q asked, wait time.Duration) (*client.Turn, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(wait, leastWait))
 	defer cancel()
-	v.metrics.turnsWaiting.Add(1)
-	defer v.metrics.turnsWaiting.Add(-1)
+	v.metrics.turnsWaiting.Inc()
+	defer v.metrics.turnsWaiting.Dec()
 	begin := time.Now()
 	defer func() { v.metrics.turnTime.Observe(time.Since(begin).Seconds()) }()
 	gate, ctx, err := v.gate.For(ctx, &q.Asker, q.url)
@@ -231,7 +231,7 @@ func (v *Service) readJSON(w http.ResponseWriter, r *http.Request, into any, typ
 	if len(bytes.TrimSpace(body)) == 0 && slices.Contains(types, "") {
 		return nil
 	}
-	return readObject(bytes.NewReader(body), into)
+	return readObject(body, into)
 }
 
 // leases are the turns that clients hold for a time, each by an ID that cannot be guessed: who knows it may end the

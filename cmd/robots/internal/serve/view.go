@@ -4,7 +4,6 @@ package serve
 // by name, and the compiler does not see that: serve_page_test.go does. What is exported is there for the template.
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"net/url"
@@ -18,14 +17,13 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
-// The bounds of what the page shows of a file. What decides is shown wherever it stands. A file of 500 KiB may have as
-// many lines, and a line may be as long: a page of that no browser would lay out in time.
+// The bounds of what the page shows of a file. A line that decides is quoted wherever it stands. A file of 500 KiB may
+// have as many lines, and a line may be as long: a page of that no browser would lay out in time.
 const (
 	chunkLines   = 100 // that a browser lays out at a time
 	maxPageLines = 20000
 	maxPageLine  = 2000 // bytes of a line
 	maxExcerpt   = 8    // lines that an answer rests on, besides the one that decides
-	maxNumbers   = 10   // of URLs, beside a line
 	maxHead      = 28   // bytes of a URL above its column
 )
 
@@ -78,7 +76,6 @@ type pageAnswer struct {
 	Form     *pageForm
 	Token    string // that was asked about
 	Reader   string
-	Fallback string // that it obeys
 	Group    string // that binds the crawler; empty: none does
 	URLs     []*pageURL
 	Rows     []pageRow
@@ -103,16 +100,15 @@ type pageURL struct {
 	target string
 	err    error
 
-	Number    int
-	URL       string
-	Error     string // the question was not understood
-	Elsewhere string // link to the question about another site
-	Answer    *pageVerdict
-	Excerpt   []pageExcerpt
-	More      int // lines that the excerpt leaves out
-	Dialects  []pageVerdict
-	Differ    bool // the dialects do
-	Alone     bool // there is no other question
+	Number   int
+	URL      string
+	Error    string // the question was not understood
+	Answer   *pageVerdict
+	Excerpt  []pageExcerpt
+	More     int // lines that the excerpt leaves out
+	Dialects []pageVerdict
+	Differ   bool // the dialects do
+	Alone    bool // there is no other question
 }
 
 // Against names the readers whose verdict is another one. It says what they do, so that it can stand alone, beside an
@@ -169,26 +165,15 @@ func (a *pageAnswer) Summary() string {
 		}
 		return u.Answer.Word() + ": " + u.Answer.Because()
 	}
-	count := map[string]int{}
+	count := map[bool]int{}
 	for _, u := range a.URLs {
-		switch {
-		case u.Elsewhere != "":
-			count["of another site"]++
-		case u.Answer == nil:
-			count["not understood"]++
-		default:
-			count[strings.ToLower(u.Answer.Word())]++
+		if u.Answer != nil {
+			count[u.Answer.Allowed]++
 		}
 	}
-	word := "refused"
-	if count[word] == 0 {
-		word = "allowed"
-	}
-	text := fmt.Sprintf("%d of %d %s", count[word], len(a.URLs), word)
-	for _, rest := range []string{"not understood", "of another site"} {
-		if n := count[rest]; n > 0 {
-			text += fmt.Sprintf(", %d %s", n, rest)
-		}
+	text := fmt.Sprintf("%d of %d refused", count[false], len(a.URLs))
+	if odd := len(a.URLs) - count[false] - count[true]; odd > 0 {
+		text += fmt.Sprintf(", %d not understood", odd)
 	}
 	return text
 }
@@ -229,7 +214,6 @@ type pageFile struct {
 	reading answer.Reading
 	bound   *answer.Bound
 	binds   []bool            // by line number: it is of the group that binds
-	kept    map[int]bool      // chunks that are shown in any case
 	marks   map[int]*pageMark // by line number
 
 	Lines  int
@@ -237,32 +221,13 @@ type pageFile struct {
 	Unread bool // there is more than crawlers read
 }
 
-// pageMark is what is said beside a line. A line without one is Plain, as most are.
+// pageMark is what is said beside a line. Most lines have none. What matches and loses is in the excerpts alone.
 type pageMark struct {
-	Agent      bool  // it names the crawler
-	First      bool  // and is the first to do so
-	Allowed    bool  // what it decides
-	Decides    []int // URLs; 0 is the only one
-	Loses      []int
-	MoreDecide int // beyond maxNumbers
-	MoreLose   int
-	Findings   []pageMistake
-}
-
-// add notes what the line is to a URL: the one that decides, or one that matches and loses.
-func (m *pageMark) add(u *pageURL, decides, allowed bool) {
-	number, numbers, more := u.Number, &m.Loses, &m.MoreLose
-	if u.Alone {
-		number = 0
-	}
-	if decides { // an empty rule, too, and not as its field says
-		m.Allowed, numbers, more = allowed, &m.Decides, &m.MoreDecide
-	}
-	if len(*numbers) < maxNumbers {
-		*numbers = append(*numbers, number)
-	} else {
-		*more++
-	}
+	Agent    bool  // it names the crawler
+	First    bool  // and is the first to do so
+	Allowed  bool  // what it decides
+	Decides  []int // URLs; 0 is the only one
+	Findings []pageMistake
 }
 
 // mark is what is said beside a line, which may be nothing yet.
@@ -273,11 +238,11 @@ func (f *pageFile) mark(line int) *pageMark {
 	return f.marks[line]
 }
 
-// pageChunk is some lines of a file, or that some are left out. A browser lays out one chunk at a time.
-type pageChunk struct {
-	First, Last int
-	Lines       []*pageLine // none: they are left out
-}
+// pageChunk is what a browser lays out at a time.
+type pageChunk []*pageLine
+
+func (c pageChunk) First() int { return c[0].Number }
+func (c pageChunk) Last() int  { return c[len(c)-1].Number }
 
 type pageLine struct {
 	Mark          *pageMark // nil: nothing is said
@@ -309,37 +274,29 @@ func (a *pageAnswer) show(f *pageFile) {
 	a.File = f
 }
 
-// Chunks divides the lines. Of a longer file only the chunks remain in which something decides; those between
-// them that do not are one without Lines. The template calls it while the answer is written.
+// Chunks are the lines that are shown. The template calls it while the answer is written.
 func (f *pageFile) Chunks() iter.Seq[pageChunk] {
 	return func(yield func(pageChunk) bool) {
 		var c pageChunk
 		for l := range lint.Lines(f.reading.Dialect, f.reading.Result.Body) {
-			if l.Number > f.Lines {
+			if l.Number > min(f.Lines, maxPageLines) {
 				break
 			}
-			c.First, c.Last = cmp.Or(c.First, l.Number), l.Number
-			keep := f.keeps(l.Number)
-			if keep {
-				c.Lines = append(c.Lines, f.line(l))
-			}
-			// Chunks that are left out are joined, until one follows that is kept.
-			if l.Number == f.Lines || l.Number%chunkLines == 0 && (keep || f.keeps(l.Number+1)) {
+			if c = append(c, f.line(l)); len(c) == chunkLines {
 				if !yield(c) {
 					return
 				}
-				c = pageChunk{}
+				c = nil
 			}
+		}
+		if c != nil {
+			yield(c)
 		}
 	}
 }
 
-func chunkOf(line int) int { return (line - 1) / chunkLines }
-
-// keeps reports whether the chunk of a line is shown: it is near enough to the beginning, or something decides in it.
-func (f *pageFile) keeps(line int) bool {
-	return chunkOf(line) < maxPageLines/chunkLines || f.kept[chunkOf(line)]
-}
+// Left is how many lines are not shown.
+func (f *pageFile) Left() int { return max(f.Lines-maxPageLines, 0) }
 
 // line is l as it is shown. The comment is set apart for its colour.
 func (f *pageFile) line(l lint.Line) *pageLine {

@@ -48,16 +48,20 @@ func (m *Metrics) Histogram(name, help string, buckets ...float64) prometheus.Hi
 	return promauto.With(m.registry).NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 }
 
-// Gauge tells a value whenever it is asked for.
-func (m *Metrics) Gauge(name, help string, value func() int64) {
+func (m *Metrics) Gauge(name, help string) prometheus.Gauge {
+	return promauto.With(m.registry).NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+}
+
+// Tell tells a value whenever it is asked for.
+func (m *Metrics) Tell(name, help string, value func() int64) {
 	promauto.With(m.registry).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
 		func() float64 { return float64(value()) })
 }
 
 // Watch tells of g. Its readings are for Fetched, which the Trace of g has to call.
 func (m *Metrics) Watch(g *Gate) {
-	m.Gauge("robots_cache_origins", "Origins in memory.", func() int64 { return int64(g.Cache.Stats().Origins) })
-	m.Gauge("robots_cache_bytes", "Memory that they take.", func() int64 { return g.Cache.Stats().Bytes })
+	m.Tell("robots_cache_origins", "Origins in memory.", func() int64 { return int64(g.Cache.Stats().Origins) })
+	m.Tell("robots_cache_bytes", "Memory that they take.", func() int64 { return g.Cache.Stats().Bytes })
 	promauto.With(m.registry).NewCounterFunc(
 		prometheus.CounterOpts{Name: "robots_store_failures_total", Help: "Calls of the store that failed or took too long."},
 		func() float64 { return float64(g.Cache.Stats().StoreErrors) })

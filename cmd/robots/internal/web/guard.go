@@ -1,11 +1,11 @@
 package web
 
-// Who may ask. serve checks the Host field and the bearer token, proxy the token as the password of a proxy,
-// and /metrics of the proxy both as serve does.
+// Who may ask. serve checks the Host field and the bearer token, proxy the token as the password of a proxy, and what
+// watches the proxy both as serve does.
 
 import (
 	"crypto/subtle"
-	"encoding/base64"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -43,43 +43,53 @@ func (g *Guard) CheckHost(r *http.Request) *Problem {
 
 // CheckToken is CheckHost for the token. It sets the field that a 401 must have (RFC 9110 §15.5.2).
 func (g *Guard) CheckToken(w http.ResponseWriter, r *http.Request) *Problem {
-	if g.Token == "" {
-		return nil
-	}
-	if scheme, token := credentials(r, "Authorization"); scheme == "bearer" && g.matches(token) {
+	if g.admits(bearer(r.Header.Get("Authorization"))) {
 		return nil
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	return NewProblem(http.StatusUnauthorized, "token", "the bearer token of --token-file is missing or wrong")
 }
 
+// Protect is h for those who may ask. The Host field comes first: a page whose own name now has this address (DNS
+// rebinding) must not even learn that there is a token. Probes have none to bring.
+func (g *Guard) Protect(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := g.CheckHost(r)
+		if probe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"; p == nil && !probe {
+			p = g.CheckToken(w, r)
+		}
+		if p != nil {
+			p.Write(w)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // CheckProxyToken is CheckToken for what a proxy asks its clients (RFC 9110 §11.7). Most of them
 // know the Basic scheme only: there the token is the password, of any user.
 func (g *Guard) CheckProxyToken(r *http.Request) *Problem {
-	if g.Token == "" {
-		return nil
-	}
-	scheme, token := credentials(r, "Proxy-Authorization")
-	if scheme == "basic" {
-		pair, _ := base64.StdEncoding.DecodeString(token)
-		_, token, _ = strings.Cut(string(pair), ":")
-	}
-	if (scheme == "basic" || scheme == "bearer") && g.matches(token) {
+	field := r.Header.Get("Proxy-Authorization")
+	basic := http.Request{Header: http.Header{"Authorization": {field}}}
+	if _, password, _ := basic.BasicAuth(); g.admits(password) || g.admits(bearer(field)) {
 		return nil
 	}
 	return NewProblem(http.StatusProxyAuthRequired, "token",
 		"the token of --token-file is missing or wrong: give it as the password of the proxy")
 }
 
-// matches takes as long for each token of a length, so that it cannot be guessed byte by byte.
-func (g *Guard) matches(token string) bool {
-	return subtle.ConstantTimeCompare([]byte(token), []byte(g.Token)) == 1
+// admits takes as long for each token of a length, so that it cannot be guessed byte by byte.
+func (g *Guard) admits(token string) bool {
+	return g.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(g.Token)) == 1
 }
 
-// credentials cuts a field of RFC 9110 §11.4 into its scheme, in lower case, and what follows.
-func credentials(r *http.Request, field string) (scheme, rest string) {
-	scheme, rest, _ = strings.Cut(r.Header.Get(field), " ")
-	return strings.ToLower(scheme), strings.TrimLeft(rest, " ")
+// bearer is the token in a field of RFC 6750 §2.1, or empty.
+func bearer(field string) string {
+	scheme, token, _ := strings.Cut(field, " ")
+	if !strings.EqualFold(scheme, "bearer") {
+		return ""
+	}
+	return strings.TrimLeft(token, " ")
 }
 
 // hostOf is a Host field without its port and without the brackets of an IPv6 address.
@@ -126,63 +136,42 @@ func (g Gateways) Target(r *http.Request, prefix string) (string, *Problem) {
 			return "", NewProblem(http.StatusBadRequest, "target", "%s occurs twice: which of them is of the original request?", name)
 		}
 	}
-	forms, p := forms(r, prefix)
-	switch {
-	case p != nil:
-		return "", p
-	case len(forms) == 0:
+	field := r.Header.Get
+	var forms []string
+	if text := field("X-Original-Url"); text != "" {
+		forms = append(forms, text)
+	}
+	proto := strings.Replace(strings.ToLower(field("X-Forwarded-Proto")), "ws", "http", 1) // a WebSocket begins as a GET
+	if host, uri := field("X-Forwarded-Host"), field("X-Forwarded-Uri"); host != "" || uri != "" {
+		forms = append(forms, joined(proto, host, uri))
+	}
+	if path := strings.TrimPrefix(r.RequestURI, prefix); strings.HasPrefix(path, "/") {
+		forms = append(forms, joined(proto, r.Host, path))
+	}
+	if forms == nil {
 		return "", noTarget("neither X-Original-URL nor X-Forwarded-Proto, -Host and -Uri is there")
 	}
-	for _, f := range forms[1:] {
-		if f != forms[0] {
+	for _, f := range forms {
+		u, err := url.Parse(f)
+		switch {
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+			return "", noTarget("%q is no absolute URL", f)
+		case strings.Contains(f, "#"):
+			return "", noTarget("%q has a fragment, and no request has one", f)
+		case f != forms[0]:
 			return "", noTarget("%q and %q: which of them is the original request?", forms[0], f)
 		}
 	}
 	return forms[0], nil
 }
 
-// forms are the URLs that r names, one for each form that is there.
-func forms(r *http.Request, prefix string) (forms []string, p *Problem) {
-	if text := r.Header.Get("X-Original-Url"); text != "" {
-		u, err := url.Parse(text)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, noTarget("X-Original-URL is %q: no absolute URL", text)
-		}
-		if strings.Contains(text, "#") {
-			return nil, noTarget("X-Original-URL is %q: no request has a fragment", text)
-		}
-		forms = append(forms, text)
+// joined is the URL of its pieces. If one of them would reach into the next, it is a text that is no URL.
+func joined(proto, host, uri string) string {
+	fits := host != "" && !strings.ContainsAny(host, "/?#@\\, ") && strings.HasPrefix(uri, "/")
+	if !fits || proto != "http" && proto != "https" {
+		return fmt.Sprintf("X-Forwarded-Proto %s, host %s, path %s", proto, host, uri)
 	}
-	host, uri := r.Header.Get("X-Forwarded-Host"), r.Header.Get("X-Forwarded-Uri")
-	if host != "" || uri != "" {
-		if forms, p = forwarded(forms, r, host, uri); p != nil {
-			return nil, p
-		}
-	}
-	if path := strings.TrimPrefix(r.RequestURI, prefix); path != "" && path[0] == '/' {
-		return forwarded(forms, r, r.Host, path)
-	}
-	return forms, nil
-}
-
-func forwarded(forms []string, r *http.Request, host, uri string) ([]string, *Problem) {
-	scheme := strings.ToLower(r.Header.Get("X-Forwarded-Proto"))
-	switch scheme {
-	case "ws": // a WebSocket begins as a GET
-		scheme = "http"
-	case "wss":
-		scheme = "https"
-	case "http", "https":
-	default:
-		return nil, noTarget("X-Forwarded-Proto is %q, not http or https", scheme)
-	}
-	switch {
-	case host == "" || strings.ContainsAny(host, "/?#@\\, "):
-		return nil, noTarget("the original host is %q", host)
-	case uri == "" || uri[0] != '/' || strings.Contains(uri, "#"):
-		return nil, noTarget("the original path is %q", uri)
-	}
-	return append(forms, scheme+"://"+host+uri), nil
+	return proto + "://" + host + uri
 }
 
 // noTarget is the problem of a request that names no target, or two.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -112,10 +111,8 @@ func (p Places) Take() bool {
 
 func (p Places) Free() { <-p }
 
-// Memory admits by bytes, since their number is a stranger's choice. What is taken has to be given back by release,
-// which may be called more than once.
+// Memory admits by bytes, since their number is a stranger's choice. What is taken has to be given back by Release.
 type Memory struct {
-	most int64
 	left *semaphore.Weighted
 	held atomic.Int64
 	idle *time.Timer // gives memory back to the system: without work, nothing else collects for two minutes
@@ -123,38 +120,35 @@ type Memory struct {
 
 // NewMemory returns a Memory of so many bytes.
 func NewMemory(most int64) *Memory {
-	m := &Memory{most: most, left: semaphore.NewWeighted(most), idle: time.AfterFunc(time.Hour, debug.FreeOSMemory)}
+	m := &Memory{left: semaphore.NewWeighted(most), idle: time.AfterFunc(time.Hour, debug.FreeOSMemory)}
 	m.idle.Stop()
 	return m
 }
 
-// Take waits, in the order of the calls, until n bytes are left, or all of them if n is more, or for ctx. Who holds them
-// must not wait for a client.
-func (m *Memory) Take(ctx context.Context, n int64) (release func(), err error) {
-	n = min(n, m.most)
-	if err := m.left.Acquire(ctx, n); err != nil {
-		return nil, err
+// Take waits, in the order of the calls, until n bytes are left, or for ctx. Who holds them must not wait for a client.
+func (m *Memory) Take(ctx context.Context, n int64) error {
+	err := m.left.Acquire(ctx, n)
+	if err == nil {
+		m.held.Add(n)
 	}
-	return m.took(n), nil
+	return err
 }
 
-// TryTake takes n bytes and does not wait: it returns nil if too little is left. They may be held for as long as a
-// client takes.
-func (m *Memory) TryTake(n int64) (release func()) {
-	if !m.left.TryAcquire(n) {
-		return nil
+// TryTake takes n bytes and does not wait: it reports whether so much is left. They may be held for as long as a client
+// takes.
+func (m *Memory) TryTake(n int64) bool {
+	ok := m.left.TryAcquire(n)
+	if ok {
+		m.held.Add(n)
 	}
-	return m.took(n)
+	return ok
 }
 
-func (m *Memory) took(n int64) (release func()) {
-	m.held.Add(n)
-	return sync.OnceFunc(func() {
-		m.left.Release(n)
-		if m.held.Add(-n) == 0 {
-			m.idle.Reset(time.Second)
-		}
-	})
+func (m *Memory) Release(n int64) {
+	m.left.Release(n)
+	if m.held.Add(-n) == 0 {
+		m.idle.Reset(time.Second)
+	}
 }
 
 func (m *Memory) Held() int64 { return m.held.Load() }
@@ -164,7 +158,7 @@ type Buffer struct {
 	Room  *Memory
 	Bytes []byte
 
-	taken []func() // a piece each
+	taken int64
 }
 
 const piece = 32 << 10
@@ -173,12 +167,11 @@ var ErrFull = errors.New("too much is being sent or taken")
 
 // Write appends p, or returns ErrFull. What grows may need its length twice.
 func (b *Buffer) Write(p []byte) (int, error) {
-	for len(b.taken)*piece < 2*(len(b.Bytes)+len(p)) {
-		release := b.Room.TryTake(piece)
-		if release == nil {
+	for b.taken < 2*int64(len(b.Bytes)+len(p)) {
+		if !b.Room.TryTake(piece) {
 			return 0, ErrFull
 		}
-		b.taken = append(b.taken, release)
+		b.taken += piece
 	}
 	b.Bytes = append(b.Bytes, p...)
 	return len(p), nil
@@ -186,8 +179,6 @@ func (b *Buffer) Write(p []byte) (int, error) {
 
 // Release forgets all of it. It may be called twice.
 func (b *Buffer) Release() {
-	for _, release := range b.taken {
-		release()
-	}
-	b.taken, b.Bytes = nil, nil
+	b.Room.Release(b.taken)
+	b.taken, b.Bytes = 0, nil
 }
