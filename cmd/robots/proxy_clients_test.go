@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -119,30 +118,6 @@ func TestCurlUsesTheProxy(t *testing.T) {
 	}
 }
 
-func TestPythonUsesTheProxy(t *testing.T) {
-	tier.Nightly(t)
-	flags, _ := testCA(t)
-	sites := bothSites(t, clientSite)
-	const denied = `robotsgate;error=http_request_denied;details="robots.txt, line 2: Disallow: /private"`
-	urls := []string{"http://a.example.com/a", "http://a.example.com/private", "https://a.example.com/a",
-		"https://a.example.com/private"}
-	args := append([]string{"testdata/proxy/client.py", strings.TrimPrefix(flags[0], "--ca=")}, urls...)
-	v := startProxy(t, slices.Concat(flags, sites, []string{"--private"})...)
-	want := "urllib 200 GET /a of 0 bytes over HTTP/1.1, <nil>\n" +
-		"http.client 200 POST /a of 3 bytes over HTTP/1.1, <nil>\n" +
-		"urllib 403 " + denied + "\nhttp.client 403 " + denied + "\n" +
-		"urllib 200 GET /a of 0 bytes over HTTP/2.0, <nil>\nhttp.client 200 POST /a of 3 bytes over HTTP/2.0, <nil>\n" +
-		"urllib 403 " + denied + "\nhttp.client 403 " + denied + "\n"
-	if got := v.program(t, "python3", args...); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	v = startProxy(t, append(sites, "--private")...)
-	if got := v.program(t, "python3", args[0], args[1], urls[2]); strings.Count(got,
-		"Tunnel connection failed: 403 Forbidden") != 2 {
-		t.Errorf("without a CA: %s", got)
-	}
-}
-
 func TestNodeUsesTheProxy(t *testing.T) {
 	flags, _ := testCA(t)
 	sites := bothSites(t, clientSite)
@@ -154,61 +129,6 @@ func TestNodeUsesTheProxy(t *testing.T) {
 		"200 GET /a of 0 bytes over HTTP/2.0, <nil>\n" + denied
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
-// wget is told to look at no robots.txt, and follows all links.
-func TestWgetFetchesWhatIsAllowed(t *testing.T) {
-	web := map[string]string{ // pages, and what they link to
-		"/":               "/a/ /b.html /private/ /private.html /c.html?x=1 /c.html?x=2",
-		"/a/":             "/a/1.html /a/2.html /a/secret/ /",
-		"/a/1.html":       "/a/secret/x.html /b.html",
-		"/a/2.html":       "/a/open.html /a/%70rivate.html",
-		"/a/open.html":    "/private/../a/2.html",
-		"/b.html":         "/private/x.html /hop",
-		"/c.html?x=1":     "",
-		"/hop":            "",
-		"/target.html":    "/last.html",
-		"/last.html":      "",
-		"/private/":       "/private/x.html",
-		"/private/x.html": "/hidden.html",
-		"/private.html":   "/hidden.html",
-		"/hidden.html":    "",
-		"/a/secret/":      "",
-	}
-	const rules = "User-agent: *\nDisallow: /private\nDisallow: /a/secret/\nDisallow: /*x=2$\n"
-	allowed := []string{"/", "/a/", "/a/1.html", "/a/2.html", "/a/open.html", "/a/private.html", "/b.html", "/c.html?x=1",
-		"/hop",
-		"/last.html", "/target.html"}
-	var mu sync.Mutex
-	asked := map[string]bool{}
-	v := startProxy(t, "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/robots.txt" {
-			io.WriteString(w, rules)
-			return
-		}
-		mu.Lock()
-		asked[r.RequestURI] = true
-		mu.Unlock()
-		if r.URL.Path == "/hop" {
-			http.Redirect(w, r, "/target.html", http.StatusFound)
-			return
-		}
-		w.Header().Set("Content-Type", "text/html")
-		for link := range strings.FieldsSeq(web[r.RequestURI]) {
-			fmt.Fprintf(w, "<a href=%q>x</a>\n", link)
-		}
-	}))
-	v.program(t, "wget", "-nv", "-r", "-l", "9", "-e", "robots=off", "-t", "1", "-P", t.TempDir(), "http://web.example/")
-	mu.Lock()
-	defer mu.Unlock()
-	if len(asked) != len(allowed) {
-		t.Errorf("%d pages were fetched, want %d", len(asked), len(allowed))
-	}
-	for _, page := range allowed {
-		if !asked[page] {
-			t.Errorf("%s was not fetched; these were: %v", page, asked)
-		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -96,30 +95,5 @@ func TestProxySigns(t *testing.T) {
 	defer mu.Unlock()
 	if !signed["/a"] || !signed["/robots.txt"] {
 		t.Errorf("signed: %v", signed)
-	}
-}
-
-// What was read before a restart is read no more.
-func TestProxyStartsWarm(t *testing.T) {
-	var mu sync.Mutex
-	reads := 0
-	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		if r.URL.Path == "/robots.txt" {
-			reads++
-		}
-	})
-	dir := filepath.Join(t.TempDir(), "robots")
-	for range 2 {
-		v := startProxy(t, "--private", "--cache="+dir, to)
-		v.do("GET", "http://s.example/a")
-		v.stop()
-		v.end <- <-v.end
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if _, err := os.Stat(dir); err != nil || reads != 1 {
-		t.Errorf("robots.txt was read %d times; %v", reads, err)
 	}
 }

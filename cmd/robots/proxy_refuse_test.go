@@ -101,43 +101,6 @@ func ask(tr http.RoundTripper, target string) (status int, said string) {
 	return res.StatusCode, fmt.Sprint(res.Status, res.Header["Proxy-Status"], string(body))
 }
 
-// A crawler that takes 401, 403 and 429 for a wall, as Crawlee does, and comes back three times, asks the site once
-// for what it is told in another way.
-func TestProxyIsNotTakenForAWall(t *testing.T) {
-	site := newMoved()
-	h := func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/moved" {
-			w.Header().Set("Location", "/private/page")
-			defer w.WriteHeader(http.StatusFound)
-			w = discard{w}
-		}
-		site.ServeHTTP(w, r)
-	}
-	to := siteServer(t, h)
-	for way, times := range map[string]int{"403": 4, "410": 1, "451": 1} {
-		v := startProxy(t, "--private", "--refuse="+way, to)
-		crawler := &http.Client{Transport: v.client()}
-		for range 4 {
-			res, err := crawler.Get("http://a.example.com/moved")
-			if err != nil {
-				t.Fatal(err)
-			}
-			res.Body.Close()
-			if res.StatusCode != 401 && res.StatusCode != 403 && res.StatusCode != 429 {
-				break
-			}
-		}
-		if log := site.log(); !slices.Equal(log, slices.Repeat([]string{"GET a.example.com/moved"}, times)) {
-			t.Errorf("--refuse=%s: the site was asked for %q", way, log)
-		}
-	}
-}
-
-// discard is an answer without a body.
-type discard struct{ http.ResponseWriter }
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
-
 // A page that is refused is a page to Chromium: its answer tells, or there is none.
 func TestChromiumIsToldOfARefusal(t *testing.T) {
 	tier.Nightly(t)
