@@ -72,18 +72,14 @@ func TestProxyKeepsTheRulesOfHTTP(t *testing.T) {
 		{"WebSocket is offered", "/switch/websocket", "1", upgrade("WebSocket"), "101", `upgrade ["WebSocket"] expect []`},
 		{"a switch to another", "/switch/bar", "1", upgrade("websocket"), "502", `upgrade ["websocket"] expect []`},
 		{"a switch that was not asked for", "/switch/websocket", "1", "", "502", `upgrade [] expect []`},
-		{"what must be escaped", "/a|b%2Fc%7e/{}[]?|", "1", "", "200", `GET /a%7Cb%2Fc%7e/%7B%7D[]?| upgrade`},
-		{"what is not ASCII", "/é%2f", "1", "", "200", `GET /%C3%A9%2f upgrade`},
+		{"what must be escaped", "/a|é/{}[]?|", "1", "", "200", `GET /a%7C%C3%A9/%7B%7D%5B%5D?| upgrade`},
+		{"what must be escaped, beside escapes", "/a|b%2Fc", "1", "", "400", ""},
 		{"what must be escaped, and has a dot segment", "/a|%2F..%2Fprivate", "1", "", "400", ""},
 	} {
 		codes := v.raw(fmt.Sprintf(get, c.path, c.minor, c.fields), len(strings.Fields(c.answer)))
 		if got := site.take(); codes != c.answer || !strings.Contains(got, c.site) || c.site == "" && got != "" {
 			t.Errorf("%s: %s, want %s; the site got %s, want %s", c.name, codes, c.answer, got, c.site)
 		}
-	}
-	res, body := v.do("GET", "http://s.example/switch/bar", "Connection: Upgrade", "Upgrade: websocket")
-	if !strings.HasPrefix(res.Header.Get("Proxy-Status"), "robotsgate;error=http_upgrade_failed;") {
-		t.Errorf("%v %s", res.Header, body)
 	}
 }
 

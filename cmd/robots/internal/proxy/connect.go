@@ -16,7 +16,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
@@ -77,9 +76,9 @@ func (s *Server) open(w http.ResponseWriter, to string, leaf *tls.Certificate) {
 	const handshake = 22 // RFC 8446 §5.1: a TLS record that begins one
 	switch {
 	case err == nil && first[0] != handshake:
-		s.tunnels.put(c)
+		s.accept(c)
 	case err == nil && leaf != nil:
-		s.tunnels.put(tls.Server(c, endTLS))
+		s.accept(tls.Server(c, endTLS))
 	default: // TLS on the port of HTTP, without a certificate to end it
 		c.Close()
 	}
@@ -143,40 +142,33 @@ func (s *Server) inside(w http.ResponseWriter, r *http.Request, to string) {
 	s.pass(w, r)
 }
 
-// handover is a net.Listener of connections that were accepted by another. put waits until the server takes one.
-type handover struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
+// tunnel is a net.Listener of one connection, and closed behind that.
+type tunnel chan net.Conn
+
+// accept has the server answer c, which another listener has accepted, as if it had come to it.
+func (s *Server) accept(c net.Conn) {
+	l := make(tunnel, 1)
+	l <- c
+	close(l)
+	s.server.Serve(l) // an error says that there are no more, or that the server ends
 }
 
-func newHandover() *handover {
-	return &handover{conns: make(chan net.Conn), closed: make(chan struct{})}
+func (l tunnel) Accept() (net.Conn, error) {
+	if c, ok := <-l; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
 }
 
-func (h *handover) put(c net.Conn) {
-	select {
-	case h.conns <- c:
-	case <-h.closed:
+// Close closes the connection if it was not accepted.
+func (l tunnel) Close() error {
+	for c := range l {
 		c.Close()
 	}
-}
-
-func (h *handover) Accept() (net.Conn, error) {
-	select {
-	case c := <-h.conns:
-		return c, nil
-	case <-h.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (h *handover) Close() error {
-	h.once.Do(func() { close(h.closed) })
 	return nil
 }
 
-func (h *handover) Addr() net.Addr { return &net.TCPAddr{} }
+func (l tunnel) Addr() net.Addr { return &net.TCPAddr{} }
 
 // errPort: what listens there does not speak HTTP, but may take a request for its own protocol.
 var errPort = errors.New("the port is not one of the web's")

@@ -67,7 +67,6 @@ type Server struct {
 	agreed   *agreement.Agreements
 	reverse  httputil.ReverseProxy
 	server   *http.Server
-	tunnels  *handover  // to server, of what is in them
 	underway web.Places // of requests and tunnels
 	ctx      context.Context
 	cut      context.CancelFunc // what is under way
@@ -91,15 +90,12 @@ func (s *Server) init() {
 		ConnContext:       withTarget,
 		ErrorLog:          errs,
 	}
-	// Shutdown and Close end this one, too: they close all listeners of the server.
-	s.tunnels = newHandover()
-	go s.server.Serve(s.tunnels)
 	s.reverse = httputil.ReverseProxy{
 		Transport: s.Gate,
 		Rewrite:   rewrite,
 		ModifyResponse: func(res *http.Response) error {
-			if err := check(res); err != nil {
-				return err
+			if res.StatusCode < 100 { // none (RFC 9110 §15), with which net/http would panic
+				return fmt.Errorf("the status is %03d", res.StatusCode)
 			}
 			res.Header.Add("Via", via(res.ProtoMajor, res.ProtoMinor))
 			s.Count(Passed)
@@ -186,6 +182,10 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, r, bad("TRACE does not pass"))
 		return
 	}
+	if raw := r.URL.RawPath; strings.Contains(raw, "%") && r.URL.EscapedPath() != raw { // net/http would send a %2F as a slash
+		s.answer(w, r, bad("the path %.256q has both escapes and what should be escaped", raw))
+		return
+	}
 	if !s.underway.Take() {
 		s.answer(w, r, busy())
 		return
@@ -227,26 +227,6 @@ func offer(r *http.Request) {
 	}
 }
 
-// errSwitch: a site that does so has not understood the request.
-var errSwitch = errors.New("the site switched to a protocol that it was not asked for")
-
-// check refuses what could not be passed on: a status that is none (RFC 9110 §15), with which net/http would panic, and
-// a switch that was not asked for (§7.8).
-func check(res *http.Response) error {
-	switch {
-	case res.StatusCode < 100:
-		return fmt.Errorf("the status is %03d", res.StatusCode)
-	case res.StatusCode != http.StatusSwitchingProtocols:
-		return nil
-	}
-	to := res.Request.Header.Get("Upgrade")
-	if to == "" || !strings.EqualFold(to, res.Header.Get("Upgrade")) ||
-		!httpguts.HeaderValuesContainsToken(res.Header["Connection"], "Upgrade") {
-		return errSwitch
-	}
-	return nil
-}
-
 // body is that of a request. Close does nothing: what the transport leaves of the body may still have to be
 // read, and the server closes it.
 type body struct {
@@ -281,26 +261,12 @@ func rewrite(p *httputil.ProxyRequest) {
 		}
 	}
 	p.Out.URL.RawQuery = p.In.URL.RawQuery
-	if u := p.Out.URL; u.RawPath != "" && u.EscapedPath() != u.RawPath {
-		u.RawPath = escaper.Replace(u.RawPath) // or net/http would unescape a %2F because there is a "|"
-	}
 	p.Out.Trailer = p.In.Trailer
 	if httpguts.HeaderValuesContainsToken(p.In.Header["Expect"], "100-continue") {
 		p.Out.Close = true // or net/http would read the body that a site has refused, to keep the connection
 	}
 	p.Out.Header.Add("Via", via(p.In.ProtoMajor, p.In.ProtoMinor))
 }
-
-// escaper escapes what no path may have (RFC 3986 §3.3), but many clients send.
-var escaper = func() *strings.Replacer {
-	var pairs []string
-	for c := range 256 {
-		if c >= 0x80 || strings.IndexByte("\"#<>\\^`{|}", byte(c)) >= 0 {
-			pairs = append(pairs, string([]byte{byte(c)}), fmt.Sprintf("%%%02X", c))
-		}
-	}
-	return strings.NewReplacer(pairs...)
-}()
 
 // refuse answers a request that was not sent, or not answered. It is the ErrorHandler of
 // httputil.ReverseProxy as well.

@@ -149,8 +149,6 @@ func failureOf(err error) (status int, kind string) {
 		return http.StatusForbidden, notPublic
 	case late != nil && late.Timeout():
 		return http.StatusGatewayTimeout, "connection_timeout"
-	case errors.Is(err, errSwitch):
-		kind = "http_upgrade_failed"
 	case dns != nil:
 		kind = "dns_error"
 	case certificate != nil:

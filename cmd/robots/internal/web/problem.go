@@ -51,18 +51,13 @@ func BadParameter(name, format string, args ...any) *Problem {
 func (p *Problem) Write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
-	p.SetRetryAfter(h)
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
+	}
 	text, _ := json.Marshal(p)
 	h.Set("Content-Length", strconv.Itoa(len(text)+1))
 	w.WriteHeader(p.Status)
 	w.Write(append(text, '\n'))
-}
-
-// SetRetryAfter sets the field, if there is one.
-func (p *Problem) SetRetryAfter(h http.Header) {
-	if p.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
-	}
 }
 
 func Busy() *Problem {
