@@ -31,19 +31,6 @@ func status(t *testing.T, pid int, name string) int {
 	return kib >> 10
 }
 
-// processorTime is what a process has had, in hundredths of a second.
-func processorTime(t *testing.T, pid int) int {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Skip(err)
-	}
-	fields := strings.Fields(string(text)[bytes.LastIndexByte(text, ')'):])
-	user, _ := strconv.Atoi(fields[12])
-	system, _ := strconv.Atoi(fields[13])
-	return user + system
-}
-
 // manyRules is a file of 520 kB, of which crawlers read nearly all.
 var manyRules = sync.OnceValue(func() string {
 	b := []byte("User-agent: *\n")
@@ -148,39 +135,6 @@ func slowClient(t *testing.T, addr, path, media, body string, status int) {
 func skipUnderRace(t *testing.T) {
 	if proc.UnderRace() {
 		t.Skip("measures time or memory: .ci/run runs it without the race detector")
-	}
-}
-
-// Who has left is not computed for, and 200 who ask about a site at once take no more memory than the
-// others do.
-func TestPageComputesForNobodyWhoHasLeft(t *testing.T) {
-	tier.Nightly(t)
-	skipUnderRace(t)
-	asked := make(chan struct{}, 1000)
-	to := siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		asked <- struct{}{}
-		io.WriteString(w, manyRules())
-	})
-	cmd, at := process(t, "--cache=none", "--private", to)
-	query := "/?lint=1&site=http://a.example&urls=" + url.QueryEscape(manyPaths())
-	get(t, at+query)
-	before := processorTime(t, cmd.Process.Pid)
-	for range 200 {
-		c, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", query)
-		c.Close()
-	}
-	get(t, at+"/?site=http://a.example") // waits for what is still computed
-	if took := processorTime(t, cmd.Process.Pid) - before; took > 1000 {
-		t.Errorf("%d.%02d s of processor time for clients that have left", took/100, took%100)
-	}
-	peak := status(t, cmd.Process.Pid, "VmHWM")
-	t.Logf("%d MiB at the peak", peak)
-	if peak > 300 {
-		t.Errorf("%d MiB at the peak, want at most 300", peak)
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -252,50 +250,6 @@ func TestServeReadsInEveryDialectWhateverItsOwn(t *testing.T) {
 				t.Errorf("--as %s: the page has no file with a %d", own, status)
 			}
 		}
-	}
-}
-
-func TestServeStreamsAsFilterWrites(t *testing.T) {
-	tier.Gate(t)
-	t.Parallel()
-	to := siteServer(t, schemaSite)
-	var list strings.Builder
-	list.WriteString("\uFEFF") // as some editors save a list
-	for i := range 10000 {
-		u := fmt.Sprintf("http://%s.example/private/%d", schemaSites[i%len(schemaSites)], i)
-		switch i % 100 {
-		case 1:
-			u = "foo bar"
-		case 2:
-			u = `{"url":"` + u + `","id":[1]}`
-		case 3:
-			u = "{"
-		case 4:
-			u = ""
-		case 5:
-			u = "http://rules.example/" + strings.Repeat("x", answer.MaxURL)
-		}
-		fmt.Fprintln(&list, u)
-	}
-	refused := filepath.Join(t.TempDir(), "refused")
-	lines := slices.Collect(bytes.Lines(stdoutOf(t, list.String(), "filter", "--json", "--refused="+refused, to)))
-	more, err := os.ReadFile(refused)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines = append(lines, slices.Collect(bytes.Lines(more))...)
-	number := func(line []byte) (n int) {
-		fmt.Sscanf(string(line), `{"number":%d`, &n)
-		return n
-	}
-	slices.SortFunc(lines, func(a, b []byte) int { return cmp.Compare(number(a), number(b)) })
-	v := startServe(t, serve.UsualLimits, "--private", to)
-	res, got := v.do("POST", "/v1/decide", list.String(), "Content-Type: application/x-ndjson")
-	if first, _, _ := strings.Cut(got, "\n"); strings.Contains(first, answer.ReasonMalformed) {
-		t.Errorf("got %s, want the mark before the URL passed over", first)
-	}
-	if want := string(bytes.Join(lines, nil)); got != want || len(lines) < 9000 {
-		t.Errorf("%s: %d bytes, want %d in %d lines", res.Status, len(got), len(want), len(lines))
 	}
 }
 
