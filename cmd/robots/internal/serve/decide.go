@@ -1,8 +1,8 @@
 package serve
 
 // GET /v1/decide and /v1/robots, and what authz and turns ask with as well: about and judge for one URL. Every
-// handler comes to a robots.txt by this file: about for a question, lookup for a line of a stream, whole for those who
-// show the file, which are the page and /v1/robots.
+// handler comes to a robots.txt by this file: about for a question, get for a line of a stream, whole for those who show
+// the file, which are the page and /v1/robots.
 
 import (
 	"context"
@@ -125,11 +125,6 @@ func (v *Service) decide(w http.ResponseWriter, r *http.Request, query url.Value
 		_, err = out.WriteTo(to)
 		return err
 	})
-}
-
-// lookup returns what is known of o's robots.txt in a dialect and until when, fetching it where it must.
-func (v *Service) lookup(ctx context.Context, o fetch.Origin, d policy.Dialect) (*fetch.Result, time.Time, error) {
-	return v.get(ctx, v.gate.Cache, o, d)
 }
 
 // whole returns what o serves, with its file, as RFC 9309 reads it.

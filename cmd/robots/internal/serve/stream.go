@@ -97,7 +97,7 @@ func (s *decider) question(ctx context.Context, l shell.Line) streamed {
 	if q.Result, _, _ = s.gate.Cache.Get(ctx, q.Origin, s.known(dialect)); q.Result == nil {
 		q.lookup = shell.NewAsked(q.Origin)
 		go q.lookup.Run(ctx, func(ctx context.Context, o fetch.Origin) (*fetch.Result, time.Time, error) {
-			return s.lookup(ctx, o, dialect)
+			return s.get(ctx, s.gate.Cache, o, dialect)
 		})
 	}
 	return q
