@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
@@ -62,6 +63,8 @@ type asked struct {
 	origin fetch.Origin
 	result *fetch.Result
 	until  time.Time // when it is asked for again
+
+	release func() // for all dialects: see whole
 }
 
 // about finds what is to be known of a URL. If agent or as is empty, it is that of the service. For all dialects the
@@ -74,13 +77,13 @@ func (v *Service) about(ctx context.Context, text, agent, as string) (q asked, e
 	if q.url, q.origin, err = siteOf("url", text); err != nil {
 		return q, err
 	}
-	from := v.gate.Cache
-	if q.All {
-		from = v.files
-	}
 	ctx, cancel := context.WithTimeout(ctx, v.Limits.Question)
 	defer cancel()
-	q.result, q.until, err = v.get(ctx, from, q.origin, q.Dialect)
+	if q.All {
+		q.result, q.until, q.release, err = v.whole(ctx, q.origin, costOfParse)
+	} else {
+		q.result, q.until, err = v.get(ctx, v.gate.Cache, q.origin, q.Dialect)
+	}
 	return q, err
 }
 
@@ -107,11 +110,8 @@ func (v *Service) decide(w http.ResponseWriter, r *http.Request, query url.Value
 		return err
 	}
 	media, release := mediaJSON, func() {}
-	if q.All { // each reads the file anew
-		media = mediaNDJSON
-		if release, err = v.admit(r.Context(), costOfParse*int64(len(q.result.Body))); err != nil {
-			return err
-		}
+	if q.All {
+		media, release = mediaNDJSON, q.release
 	}
 	return v.answer(w, http.StatusOK, media, release, func(to io.Writer) error {
 		verdicts, err := v.judge(q)
@@ -127,9 +127,25 @@ func (v *Service) decide(w http.ResponseWriter, r *http.Request, query url.Value
 	})
 }
 
-// whole returns what o serves, with its file, as RFC 9309 reads it.
-func (v *Service) whole(ctx context.Context, o fetch.Origin) (*fetch.Result, time.Time, error) {
-	return v.get(ctx, v.files, o, policy.RFC9309)
+// whole returns what o serves, with its file, as RFC 9309 reads it, and gets room for the work that follows, which takes
+// cost bytes for each. It waits for its turn before it asks: a thousand questions about as many sites would have a
+// gigabyte of files. release gives back both, may be called twice, and is never nil. With an error there is nothing to
+// release.
+func (v *Service) whole(
+	ctx context.Context, o fetch.Origin, cost int64,
+) (res *fetch.Result, until time.Time, release func(), err error) {
+	if v.wholes.Acquire(ctx, 1) != nil {
+		return nil, until, func() {}, web.Busy()
+	}
+	done := func() {}
+	release = sync.OnceFunc(func() { done(); v.wholes.Release(1) })
+	if res, until, err = v.get(ctx, v.files, o, policy.RFC9309); err == nil {
+		done, err = v.admit(ctx, cost*int64(len(res.Body)))
+	}
+	if err != nil {
+		release()
+	}
+	return res, until, release, err
 }
 
 // known is the Source of a question about what a Cache holds in a dialect, which asks no site.
@@ -166,8 +182,7 @@ func (v *Service) get(
 	return res, until, err
 }
 
-// robots answers GET /v1/robots with what "robots fetch --json" writes. The file may be large, so
-// the work is admitted, which reads it anew and writes it as JSON, and the answer is held.
+// robots answers GET /v1/robots with what "robots fetch --json" writes. The file is read anew, and written as JSON.
 func (v *Service) robots(w http.ResponseWriter, r *http.Request, query url.Values) error {
 	k, err := v.single("", query.Get("as"), "as=all is for decisions")
 	if err != nil {
@@ -179,11 +194,7 @@ func (v *Service) robots(w http.ResponseWriter, r *http.Request, query url.Value
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), v.Limits.Question)
 	defer cancel()
-	res, until, err := v.whole(ctx, o)
-	if err != nil {
-		return err
-	}
-	release, err := v.admit(ctx, 2*costOfParse*int64(len(res.Body)))
+	res, until, release, err := v.whole(ctx, o, 2*costOfParse)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,4 +124,30 @@ type pieces struct {
 func (p *pieces) Write(b []byte) (int, error) {
 	p.longest = max(p.longest, len(b))
 	return p.ResponseRecorder.Write(b)
+}
+
+// However many questions need the file of a site, each of another one, few are read or waited for at a time.
+func TestFewFilesAreReadAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now, most atomic.Int64
+		v := newTurnService(t, 1, func(*http.Request) (*http.Response, error) {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+			time.Sleep(time.Second)
+			return httptest.NewRecorder().Result(), nil
+		})
+		var all sync.WaitGroup
+		for i := range 5 * maxWholes {
+			path := []string{"/?site=", "/v1/robots?origin=", "/v1/decide?as=all&url="}[i%3]
+			all.Go(func() {
+				if status, text, _ := v.ask(t.Context(), "GET", fmt.Sprintf("%shttp://s%d.example", path, i), ""); status != 200 {
+					t.Errorf("%s: %d %s", path, status, text)
+				}
+			})
+		}
+		all.Wait()
+		if n := most.Load(); n > maxWholes {
+			t.Errorf("%d files are read at a time, want %d", n, maxWholes)
+		}
+	})
 }

@@ -62,19 +62,11 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 	if err != nil {
 		return release, err
 	}
-	res, until, err := v.whole(ctx, o)
-	if err != nil {
-		return release, err
-	}
-	// As unreachable it would have people look for the fault there.
-	if failed, ok := res.Err.(*fetch.Failure); !v.Private && ok && failed.Cause == notPublic {
-		return release, web.NewProblem(http.StatusUnprocessableEntity, "private",
-			"%s is not in a public network, and this service asks no other. Started as robots serve --private, it does", u.Host)
-	}
-	if f.Parts && !f.Edit { // before the file is worked on: this waits for the site, too
+	var listings func(*fetch.Result) []answer.Listing
+	if f.Parts && !f.Edit { // before there is a file to hold: this waits for the site, too
 		parts, err := v.partsOf(ctx, u, func(at *url.URL, said rules.Rules) {
 			if from, err := fetch.OriginOf(at); err == nil && from == o {
-				a.Listings = a.asker.Listings(res, at, said)
+				listings = func(res *fetch.Result) []answer.Listing { return a.asker.Listings(res, at, said) }
 			}
 		})
 		a.lines = append(a.lines, parts[:min(len(parts), maxPageURLs-len(a.lines))]...)
@@ -82,8 +74,17 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 			a.Unshown = answer.Visible(err.Error())
 		}
 	}
-	if release, err = v.admit(ctx, costOfPage*int64(len(res.Body))); err != nil {
+	res, until, release, err := v.whole(ctx, o, costOfPage)
+	if err != nil {
 		return release, err
+	}
+	if listings != nil {
+		a.Listings = listings(res)
+	}
+	// As unreachable it would have people look for the fault there.
+	if failed, ok := res.Err.(*fetch.Failure); !v.Private && ok && failed.Cause == notPublic {
+		return release, web.NewProblem(http.StatusUnprocessableEntity, "private",
+			"%s is not in a public network, and this service asks no other. Started as robots serve --private, it does", u.Host)
 	}
 	if f.Edit {
 		return release, a.edited(ctx, u, res)

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
@@ -48,8 +50,9 @@ type Service struct {
 	underway web.Places // questions
 	streams  web.Places // a page that is read for its parts takes one, too
 	turns    leases
-	held     *web.Memory // for bodies and answers, as long as a client takes
-	work     *web.Memory // see admit
+	wholes   *semaphore.Weighted // questions that need a file
+	held     *web.Memory         // for bodies and answers, as long as a client takes
+	work     *web.Memory         // see admit
 
 	metrics *metrics
 }
@@ -58,6 +61,7 @@ type Service struct {
 func (v *Service) Open(g *site.Gate) {
 	l := &v.Limits
 	v.underway, v.streams = make(web.Places, l.Questions), make(web.Places, l.Streams)
+	v.wholes = semaphore.NewWeighted(maxWholes)
 	v.work, v.held = web.NewMemory(l.Work), web.NewMemory(l.Held)
 	v.turns = leases{Time: v.TurnTime, Bounded: make(web.Places, l.Turns), held: map[string]lease{}}
 	v.gate = g
@@ -163,6 +167,7 @@ const (
 	maxAgent = 1 << 10  // of a product token, which each answer repeats
 
 	maxMatched = 10_000   // URLs of one question of /v1/match
+	maxWholes  = 32       // files that are read, or waited for, at a time
 	maxFiles   = 32 << 20 // of memory for files that were asked for, with what was read from them
 )
 

@@ -97,8 +97,8 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request, _ url.Values) err
 	return err
 }
 
-// take decides, and waits for a turn. There is none if the URL is refused, or if the turn does not come in time. The turn
-// itself decides again, when it comes: if it refuses then what was allowed before, all begins anew.
+// take waits for a turn, and decides. There is none if the URL is refused, or if it does not come in time. What the
+// decision rests on is found when the wait is over: it may be as long as a robots.txt, and many wait.
 func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) (*turnAnswer, *client.Turn, error) {
 	k, err := v.asker(q.Agent, "")
 	if err != nil {
@@ -122,37 +122,48 @@ func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) 
 		}
 	}
 	for range 3 {
-		about, err := v.about(ctx, q.URL, q.Agent, "")
-		if err != nil {
-			return nil, nil, err
-		}
-		verdicts, err := v.judge(about)
-		if err != nil {
-			return nil, nil, err
-		}
-		said := &turnAnswer{Allowed: verdicts[0].Allowed, Decision: verdicts[0]}
-		if !said.Allowed {
-			if said.Decision.Unreachable() {
-				said.RetryAfter = inSeconds(said.Decision.Robots.AskAgain())
-			}
-			return said, nil, nil
-		}
-		turn, err := v.await(ctx, about, wait)
+		turn, err := v.await(ctx, &k, u, wait)
 		_, refused := errors.AsType[*client.DisallowedError](err)
+		refused = refused || errors.Is(err, fetch.ErrNotPublic)
 		late, isLate := errors.AsType[*client.LateError](err)
+		timeout := errors.Is(err, context.DeadlineExceeded)
+		if err != nil && (ctx.Err() != nil || !refused && !isLate && !timeout) {
+			return nil, nil, err
+		}
+		said, err := v.decideTurn(ctx, q)
 		switch {
-		case refused && ctx.Err() == nil: // the rules have changed meanwhile
+		case err != nil || !said.Allowed:
+			if turn != nil {
+				turn.End()
+			}
+			return said, nil, err
+		case refused: // the rules have changed meanwhile
 			continue
 		case isLate: // At is an estimate, and may be the present time: with that, a client would ask in a loop
 			said.RetryAfter = inSeconds(max(time.Until(late.At), leastWait))
-			return said, nil, nil
-		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		case turn == nil:
 			said.RetryAfter = inSeconds(awayWait)
-			return said, nil, nil
 		}
-		return said, turn, err
+		return said, turn, nil
 	}
 	return nil, nil, web.Unavailable("robots.txt changes too fast")
+}
+
+// decideTurn is the answer without a turn.
+func (v *Service) decideTurn(ctx context.Context, q turnQuestion) (*turnAnswer, error) {
+	about, err := v.about(ctx, q.URL, q.Agent, "")
+	if err != nil {
+		return nil, err
+	}
+	verdicts, err := v.judge(about)
+	if err != nil {
+		return nil, err
+	}
+	said := &turnAnswer{Allowed: verdicts[0].Allowed, Decision: verdicts[0]}
+	if said.Decision.Unreachable() {
+		said.RetryAfter = inSeconds(said.Decision.Robots.AskAgain())
+	}
+	return said, nil
 }
 
 // away reports whether the server of turns does not answer. It takes a second at most.
@@ -164,18 +175,18 @@ func (v *Service) away(ctx context.Context) bool {
 
 // await waits for a turn, at least leastWait: a wait of 0s asks for one that is there, and over Redis even that is an
 // exchange with the server.
-func (v *Service) await(ctx context.Context, q asked, wait time.Duration) (*client.Turn, error) {
+func (v *Service) await(ctx context.Context, k *answer.Asker, u *url.URL, wait time.Duration) (*client.Turn, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(wait, leastWait))
 	defer cancel()
 	v.metrics.turnsWaiting.Inc()
 	defer v.metrics.turnsWaiting.Dec()
 	begin := time.Now()
 	defer func() { v.metrics.turnTime.Observe(time.Since(begin).Seconds()) }()
-	gate, ctx, err := v.gate.For(ctx, &q.Asker, q.url)
+	gate, ctx, err := v.gate.For(ctx, k, u)
 	if err != nil {
 		return nil, err
 	}
-	return gate.Turn(ctx, q.url)
+	return gate.Turn(ctx, u)
 }
 
 func inSeconds(d time.Duration) *float64 { return new(d.Round(time.Millisecond).Seconds()) }
