@@ -245,7 +245,7 @@ const manyURLs = "?site=http://moved.example/private/x&agent=ExampleBot&urls=/se
 	"/private/press/2024%0A/tmp/x%0A" +
 	"http://other.example/a%0A//"
 
-const listedURL = "?site=http://listed.example/essay&agent=ExampleBot&parts=1"
+const listedURL = "?site=http://listed.example/essay&agent=ExampleBot&read=1"
 
 func TestPageInChromium(t *testing.T) {
 	tier.Nightly(t)
@@ -459,7 +459,7 @@ func pageKeepsTheFocus(t *testing.T, browser context.Context, at string) {
 	p := newTab(t, browser, 800)
 	p.run(chromedp.Navigate(at + "?site=http://listed.example/essay&agent=GPTBot"))
 	for _, press := range []struct{ button, then string }{
-		{"button[value=YandexBot]", "button[value=YandexBot]"}, {"button[value=Bingbot]", "button[value=Bingbot]"}, {"button[name=parts]", "#said"},
+		{"button[value=YandexBot]", "button[value=YandexBot]"}, {"button[value=Bingbot]", "button[value=Bingbot]"}, {"button[name=read]", "#said"},
 	} {
 		eval[any](p, fmt.Sprintf(`document.querySelector('#said').dataset.old = 1,
 			document.querySelector(%q).focus()`, press.button))

@@ -39,7 +39,7 @@ func TestPageSaysWhetherItMayBeListed(t *testing.T) {
 	if _, doc := v.page("GET", "?"+formOf("site", "http://meta.example/"), ""); strings.Contains(doc.text(), "May the page be listed") {
 		t.Error("a page that was not asked for was read")
 	}
-	for _, c := range []struct{ url, agent, want string }{
+	for _, c := range []struct{ url, agent, want string }{ // behind "#" why the page is not read
 		{"plain.example/", "MyBot", "MyBot may fetch and list it|Googlebot may fetch and list it|YandexBot may fetch and list it|" + shut + "; it may list the address alone"},
 		{"header.example/", "*", `a crawler may fetch and list it|Googlebot may fetch it; it asks not to be listed: X-Robots-Tag line 1: "googlebot: noindex"|` +
 			"YandexBot may fetch and list it|" + shut + "; it may list the address alone"},
@@ -48,11 +48,11 @@ func TestPageSaysWhetherItMayBeListed(t *testing.T) {
 			shut + `, nor see that it asks not to be listed: meta at byte 240: "noindex"`},
 		{"hostile.example/", "*", `a crawler may fetch it; it asks not to be listed: meta at byte 0: "noindex"|Googlebot may fetch it; it asks not to be listed: meta at byte 0: "noindex"|` +
 			`YandexBot may fetch it; it asks not to be listed: meta at byte 0: "noindex"|` + shut + `, nor see that it asks not to be listed: meta at byte 0: "noindex"`},
-		{"away.example/away", "*", ""}, {"error.example/", "*", ""}, {"plain.example/hidden", "*", ""},
+		{"away.example/away", "*", ""}, {"error.example/", "*", "#answers 404 Not Found"}, {"plain.example/hidden", "*", "#disallowed by line 5"},
 	} {
 		t.Run(c.url, func(t *testing.T) {
 			t.Parallel() // each waits for its turn
-			_, doc := v.page("GET", "?"+formOf("site", "http://"+c.url, "agent", c.agent, "parts", "1"), "")
+			_, doc := v.page("GET", "?"+formOf("site", "http://"+c.url, "agent", c.agent, "read", "1"), "")
 			var got []string
 			for _, section := range doc.all("section", "") {
 				for _, li := range section.all("li", "") {
@@ -61,8 +61,12 @@ func TestPageSaysWhetherItMayBeListed(t *testing.T) {
 					}
 				}
 			}
-			if text := strings.Join(got, "|"); text != c.want {
-				t.Errorf("%s for %s: got\n%s\nwant\n%s", c.url, c.agent, text, c.want)
+			want, why, _ := strings.Cut(c.want, "#")
+			if unread := doc.first("p", "problem"); (unread != "") != (why != "") || !strings.Contains(unread, why) {
+				t.Errorf("%s: it does not say %q, but %q", c.url, why, unread)
+			}
+			if text := strings.Join(got, "|"); text != want {
+				t.Errorf("%s for %s: got\n%s\nwant\n%s", c.url, c.agent, text, want)
 			}
 		})
 	}

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,7 +19,6 @@ import (
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
-	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
 )
 
@@ -423,56 +420,5 @@ func TestPageHelps(t *testing.T) {
 	}))
 	if _, doc = v.page("GET", "?site=http://broken.example", ""); strings.Contains(doc.text(), "the file is empty") {
 		t.Errorf("a file that could not be read is an empty one: %q", doc.text())
-	}
-}
-
-// What a page shows is asked for, too; the page itself is read only if the service may.
-func TestPageAsksForWhatAPageShows(t *testing.T) {
-	tier.Nightly(t)
-	var mu sync.Mutex // guards asked
-	var asked []string
-	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/robots.txt" {
-			mu.Lock()
-			defer mu.Unlock()
-			asked = append(asked, r.URL.Path)
-		}
-		switch r.URL.Path {
-		case "/robots.txt":
-			io.WriteString(w, "User-agent: *\nDisallow: /shut/\nDisallow: /hidden\n\nUser-agent: Googlebot\nDisallow: /js/\n")
-		case "/moved":
-			http.Redirect(w, r, "/hidden", http.StatusFound)
-		case "/long":
-			io.WriteString(w, `<img src=/near><script>`+strings.Repeat(" ", maxPartsHold)+`</script><img src=/far>`)
-		default:
-			io.WriteString(w, `<link rel="icon" href="/icon"><link rel="preload Stylesheet" href="/shut/style.css"><img src="#top"><base href="/js/">
-				<img src="/shut/a.png?b#c"><img src="/shut/a.png?b"><script src=app.js></script>
-				<img src="data:image/gif;base64,"><script src="http://cdn.example/x.js"></script><!-- <img src=/comment> -->`)
-		}
-	}))
-	for _, c := range []struct{ site, agent, says, unshown, sent string }{
-		{"/", "*", "/ Allowed|/shut/style.css Refused|/shut/a.png?b Refused|/js/app.js Allowed|http://cdn.example/x.js Not understood", "", "/"},
-		{"/", "Googlebot", "/ Allowed|/shut/style.css Allowed|/shut/a.png?b Allowed|/js/app.js Refused|http://cdn.example/x.js Not understood", "", "/"},
-		{"/hidden", "Googlebot", "/hidden Allowed", "disallowed by line 3", ""},
-		{"/moved", "Googlebot", "/moved Allowed", "disallowed by line 3", "/moved"},
-		{"/long", "Googlebot", "/long Allowed|/near Allowed", "max buffer exceeded", "/long"},
-	} {
-		_, doc := v.page("GET", "?"+formOf("site", "http://a.example"+c.site, "agent", c.agent, "parts", "1"), "")
-		var got []string
-		for _, h := range doc.all("h3", "") {
-			got = append(got, strings.TrimPrefix(h.first("code", "url"), "http://a.example")+" "+h.first("strong", ""))
-		}
-		if text := strings.Join(got, "|"); text != c.says {
-			t.Errorf("%s for %s: %s, want %s", c.site, c.agent, text, c.says)
-		}
-		if text := doc.text(); c.unshown == "" == strings.Contains(text, "Not all that the page shows") || !strings.Contains(text, c.unshown) {
-			t.Errorf("%s: it does not say %q: %s", c.site, c.unshown, text)
-		}
-		mu.Lock()
-		if sent := strings.Join(asked, " "); sent != c.sent {
-			t.Errorf("%s: the site was asked for %q, want %q", c.site, sent, c.sent)
-		}
-		asked = nil
-		mu.Unlock()
 	}
 }

@@ -30,12 +30,11 @@ import (
 
 // What README.md says of bodies, and of the page.
 const (
-	mediaJSON    = "application/json"
-	mediaNDJSON  = "application/x-ndjson"
-	maxText      = 1 << 20
-	maxBody      = 6*maxText + 2<<20
-	maxPageURLs  = 50
-	maxPartsHold = 256 << 10
+	mediaJSON   = "application/json"
+	mediaNDJSON = "application/x-ndjson"
+	maxText     = 1 << 20
+	maxBody     = 6*maxText + 2<<20
+	maxPageURLs = 50
 )
 
 // serving is a running "robots serve".

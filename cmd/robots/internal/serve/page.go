@@ -3,12 +3,14 @@ package serve
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
 	"strings"
 
+	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
@@ -62,24 +64,19 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 	if err != nil {
 		return release, err
 	}
-	var listings func(*fetch.Result) []answer.Listing
-	if f.Parts && !f.Edit { // before there is a file to hold: this waits for the site, too
-		parts, err := v.partsOf(ctx, u, func(at *url.URL, said rules.Rules) {
-			if from, err := fetch.OriginOf(at); err == nil && from == o {
-				listings = func(res *fetch.Result) []answer.Listing { return a.asker.Listings(res, at, said) }
-			}
-		})
-		a.lines = append(a.lines, parts[:min(len(parts), maxPageURLs-len(a.lines))]...)
-		if err != nil {
-			a.Unshown = answer.Visible(err.Error())
+	var at *url.URL // where the page is
+	var said rules.Rules
+	if f.Read && !f.Edit { // before there is a file to hold: this waits for the site, too
+		if at, said, err = v.readPage(ctx, u); err != nil {
+			a.Unread = answer.Visible(err.Error())
 		}
 	}
 	res, until, release, err := v.whole(ctx, o, costOfPage)
 	if err != nil {
 		return release, err
 	}
-	if listings != nil {
-		a.Listings = listings(res)
+	if from, err := fetch.OriginOf(at); err == nil && from == o {
+		a.Listings = a.asker.Listings(res, at, said)
 	}
 	// As unreachable it would have people look for the fault there.
 	if failed, ok := res.Err.(*fetch.Failure); !v.Private && ok && failed.Cause == notPublic {
@@ -95,6 +92,35 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 		a.Came.bridged(decides, err)
 	}
 	return release, err
+}
+
+// maxPage bounds a page that is read. What it says to crawlers stands at its beginning.
+const maxPage = 1 << 20
+
+// readPage reads a page, for the question "may this be listed?", and returns where it is, behind redirects, and what it
+// says to crawlers. It is the only page of a site that the service reads, and it goes through the gate: robots.txt decides
+// for the crawler of --agent, and turns are kept. A reading takes the place of a stream, which bounds how many there are.
+func (v *Service) readPage(ctx context.Context, page *url.URL) (at *url.URL, said rules.Rules, err error) {
+	if !v.streams.Take() {
+		return nil, said, web.Busy()
+	}
+	defer v.streams.Free()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page.String(), nil)
+	if err != nil {
+		return nil, said, err
+	}
+	req.Header.Set("User-Agent", v.gate.Fetcher.UserAgent) // the site sees one visitor, here and for robots.txt
+	res, err := (&http.Client{Transport: v.gate.Transport}).Do(req)
+	if err != nil {
+		return nil, said, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		return nil, said, fmt.Errorf("%s answers %s", res.Request.URL.Redacted(), res.Status)
+	}
+	read := client.PageRules(res)
+	_, err = io.Copy(io.Discard, io.LimitReader(res.Body, maxPage))
+	return res.Request.URL, read.Rules(), err
 }
 
 // readForm reads the form from the query, or from the body of a POST, where the same rules hold.
@@ -128,7 +154,7 @@ type pageForm struct {
 	Pasted bool // Robots is the file; else Site is asked for its own
 	Edit   bool // the file of Site is wanted in the form
 	Lint   bool // mistakes are sought in a long file, too
-	Parts  bool // of Site: its images, scripts and styles are asked for, too
+	Read   bool // Site is a page, which is read, too
 	Robots string
 	Site   string
 	URLs   string // one on each line; of Site, a path will do
@@ -138,14 +164,14 @@ type pageForm struct {
 
 // parseForm reads the form from a query. What is too long is emptied in f, because the page shows f with the error.
 func parseForm(query string) (f pageForm, err error) {
-	q, err := parameters(query, "source", "robots", "site", "urls", "crawler", "agent", "pick", "as", "edit", "lint", "parts")
+	q, err := parameters(query, "source", "robots", "site", "urls", "crawler", "agent", "pick", "as", "edit", "lint", "read")
 	if err != nil {
 		return f, err
 	}
 	f = pageForm{
 		Robots: q.Get("robots"), Site: strings.TrimSpace(q.Get("site")), URLs: q.Get("urls"),
 		Agent: strings.TrimSpace(q.Get("agent")), As: q.Get("as"), Edit: q.Get("edit") != "", Lint: q.Get("lint") != "",
-		Parts: q.Get("parts") != "",
+		Read: q.Get("read") != "",
 	}
 	if f.Agent == "" { // what is typed counts before what is chosen
 		f.Agent = q.Get("crawler")
@@ -155,7 +181,7 @@ func parseForm(query string) (f pageForm, err error) {
 	}
 	switch source := q.Get("source"); source {
 	case "text": // a site left over from the other form must not be asked
-		f.Pasted, f.Site, f.Parts = true, "", false
+		f.Pasted, f.Site, f.Read = true, "", false
 	case "", "site":
 		f.Robots = ""
 	default:
@@ -183,8 +209,8 @@ func (f *pageForm) Link() string {
 		"site": {f.Site}, "urls": {strings.TrimSpace(strings.ReplaceAll(f.URLs, "\r", ""))}, "agent": {f.Agent}, "as": {f.As},
 	}
 	maps.DeleteFunc(q, func(_ string, values []string) bool { return values[0] == "" })
-	if f.Parts {
-		q.Set("parts", "1")
+	if f.Read {
+		q.Set("read", "1")
 	}
 	if f.Pasted {
 		q.Set("source", "text")

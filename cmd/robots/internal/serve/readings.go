@@ -32,7 +32,7 @@ func (a *pageAnswer) site(
 ) error {
 	lines := a.lines
 	// The URL that names the site is a question itself, unless it is only a name and there are others.
-	if len(lines) == 0 || u.RequestURI() != "/" || a.Form.Parts {
+	if len(lines) == 0 || u.RequestURI() != "/" {
 		lines = append([]string{u.String()}, lines...)
 	}
 	for i, text := range lines {

@@ -48,7 +48,7 @@ type Service struct {
 	draining context.Context // ends when no more questions are taken; those under way go on
 
 	underway web.Places // questions
-	streams  web.Places // a page that is read for its parts takes one, too
+	streams  web.Places // a page that is read takes one, too
 	turns    leases
 	wholes   *semaphore.Weighted // questions that need a file
 	held     *web.Memory         // for bodies and answers, as long as a client takes

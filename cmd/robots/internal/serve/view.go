@@ -85,7 +85,7 @@ type pageAnswer struct {
 	Remarks  []pageMistake
 	Unlinted bool // mistakes were not sought
 	Listings []answer.Listing
-	Unshown  string    // why not all was asked for that the page shows
+	Unread   string    // why the page was not read
 	File     *pageFile // nil: there is none
 }
 

@@ -29,7 +29,7 @@ import (
 )
 
 // Gate answers questions over the network. It is the client.Transport that programs use, asked and not sent
-// through; only page, usage, the parts of a page and the proxy send through it.
+// through; only page, usage, the page of serve and the proxy send through it.
 //
 // Open makes one. A program that runs on then calls RunsOn, and Share if it has a Pacer, before the first question. End
 // is the last call.

@@ -151,8 +151,6 @@ func (m *Memory) Release(n int64) {
 	}
 }
 
-func (m *Memory) Held() int64 { return m.held.Load() }
-
 // Buffer holds what a client sends or takes, in memory of Room. It has to be released.
 type Buffer struct {
 	Room  *Memory
