@@ -24,11 +24,9 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// asker is who asks: the Asker of the service, with the agent and the dialect of the question if these are
-// not empty. Its Agreed is the operator's, and no question changes it: an agreement is between
-// the operator and a site, and no stranger may claim it.
-func (v *Service) asker(agent, as string) (k answer.Asker, err error) {
-	k = v.Asker
+// asker is k, with the agent and the dialect of a question if these are not empty. Its Agreed is the operator's, and no
+// question changes it: an agreement is between the operator and a site, and no stranger may claim it.
+func asker(k answer.Asker, agent, as string) (answer.Asker, error) {
 	if len(agent) > maxAgent {
 		return k, web.BadParameter("agent", "agent is longer than %d bytes", maxAgent)
 	}
@@ -46,8 +44,8 @@ func (v *Service) asker(agent, as string) (k answer.Asker, err error) {
 }
 
 // single is asker for what one dialect answers. Of as=all it says why not.
-func (v *Service) single(agent, as, why string) (answer.Asker, error) {
-	k, err := v.asker(agent, as)
+func single(k answer.Asker, agent, as, why string) (answer.Asker, error) {
+	k, err := asker(k, agent, as)
 	if err == nil && k.All {
 		err = web.BadParameter("as", "%s", why)
 	}
@@ -71,7 +69,7 @@ type asked struct {
 // file itself is needed. No site is asked for a question with a fault.
 func (v *Service) about(ctx context.Context, text, agent, as string) (q asked, err error) {
 	q.begin, q.text = time.Now(), text
-	if q.Asker, err = v.asker(agent, as); err != nil {
+	if q.Asker, err = asker(v.Asker, agent, as); err != nil {
 		return q, err
 	}
 	if q.url, q.origin, err = siteOf("url", text); err != nil {
@@ -184,7 +182,7 @@ func (v *Service) get(
 
 // robots answers GET /v1/robots with what "robots fetch --json" writes. The file is read anew, and written as JSON.
 func (v *Service) robots(w http.ResponseWriter, r *http.Request, query url.Values) error {
-	k, err := v.single("", query.Get("as"), "as=all is for decisions")
+	k, err := single(v.Asker, "", query.Get("as"), "as=all is for decisions")
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (v *Service) match(w http.ResponseWriter, r *http.Request, _ url.Values) er
 	if len(text) > maxText {
 		return web.NewProblem(http.StatusRequestEntityTooLarge, "size", "robots is larger than %d bytes", maxText)
 	}
-	k, err := v.single(q.Agent, q.As, "as=all is for decisions about a site")
+	k, err := single(v.Asker, q.Agent, q.As, "as=all is for decisions about a site")
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,7 @@ func (v *Service) readForm(w http.ResponseWriter, r *http.Request) (f pageForm, 
 
 // newPageAnswer is an answer without anything that depends on the file.
 func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
-	who, err := v.single(f.Agent, f.As, "the page asks for all crawlers: as is the one for the file")
+	who, err := single(v.Asker, f.Agent, f.As, "the page asks for all crawlers: as is the one for the file")
 	if err != nil {
 		return nil, err
 	}

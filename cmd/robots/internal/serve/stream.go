@@ -27,7 +27,7 @@ func (v *Service) stream(w http.ResponseWriter, r *http.Request, query url.Value
 	if err := accepts(r, mediaNDJSON, "application/jsonl", "application/json", "text/plain", ""); err != nil {
 		return err
 	}
-	k, err := v.single(query.Get("agent"), query.Get("as"), "as=all is for single questions")
+	k, err := single(v.Asker, query.Get("agent"), query.Get("as"), "as=all is for single questions")
 	if err != nil {
 		return err
 	}
@@ -103,8 +103,7 @@ func (s *decider) question(ctx context.Context, l shell.Line) streamed {
 	return q
 }
 
-// own asks as the agent and in the dialect that an object names, if it names any. "all" is none here: a line has one
-// answer, by which clients count.
+// own asks as the agent and in the dialect that an object names, if it names any.
 func (q *streamed) own() {
 	// Neither name can be there, which spares most objects a second decoding.
 	if !strings.Contains(q.Text, `"a`) && !strings.Contains(q.Text, `\u`) { // the object is well-formed
@@ -114,14 +113,9 @@ func (q *streamed) own() {
 		Agent string `json:"agent"`
 		As    string `json:"as"`
 	}
-	err, own := answer.ReadObject([]byte(q.Text), &by, answer.Lenient), *q.as
-	if err == nil && by.Agent != "" {
-		err = own.SetAgent(by.Agent)
-	}
-	if err == nil && by.As != "" {
-		if _, err = answer.DialectByName(by.As); err == nil {
-			err = own.SetDialect(by.As)
-		}
+	own, err := *q.as, answer.ReadObject([]byte(q.Text), &by, answer.Lenient)
+	if err == nil {
+		own, err = single(own, by.Agent, by.As, "as is all, and a line has one answer")
 	}
 	if err != nil {
 		q.Err = err

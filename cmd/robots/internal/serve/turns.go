@@ -100,7 +100,7 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request, _ url.Values) err
 // take waits for a turn, and decides. There is none if the URL is refused, or if it does not come in time. What the
 // decision rests on is found when the wait is over: it may be as long as a robots.txt, and many wait.
 func (v *Service) take(ctx context.Context, q turnQuestion, wait time.Duration) (*turnAnswer, *client.Turn, error) {
-	k, err := v.asker(q.Agent, "")
+	k, err := asker(v.Asker, q.Agent, "")
 	if err != nil {
 		return nil, nil, err
 	}
