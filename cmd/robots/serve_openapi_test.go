@@ -274,22 +274,12 @@ func (d *described) elsewhere(ops []operation, site string) {
 	}
 }
 
-// Tools read the document as it is: it refers to nothing outside, and defines nothing twice.
+// Tools read the document as it is: it has all that it uses of schema.json, and defines nothing twice.
 func TestServeOpenAPIIsOneDocument(t *testing.T) {
 	v := startServe(t, serve.UsualLimits)
 	res, text := v.do("GET", "/v1/openapi.json", "")
 	if c := res.Header.Get("Cache-Control"); c != "max-age=3600" {
 		t.Errorf("Cache-Control: %s", c)
-	}
-	for rest := text; ; {
-		_, after, ok := strings.Cut(rest, `"$ref":"`)
-		if !ok {
-			break
-		}
-		if !strings.HasPrefix(after, "#/components/") {
-			t.Errorf("it refers to %.60s", after)
-		}
-		rest = after
 	}
 	var own struct {
 		Components struct{ Schemas map[string]any }

@@ -365,33 +365,6 @@ func get(t *testing.T, url string) string {
 	return second(talk(t, http.DefaultTransport, "GET", url, ""))
 }
 
-func TestServeEndsAtOnceAtTheSecondSignal(t *testing.T) {
-	arrived, silent := make(chan struct{}, 10), make(chan struct{})
-	defer close(silent)
-	to := siteServer(t, func(http.ResponseWriter, *http.Request) { arrived <- struct{}{}; <-silent })
-	cmd, at := process(t, "--cache=none", "--private", "--drain=1h", to)
-	go http.Get(at + "/v1/decide?url=http://a.example/")
-	<-arrived
-	cmd.Process.Signal(syscall.SIGTERM)
-	for { // until it drains
-		c, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
-		if err != nil {
-			break
-		}
-		c.Close()
-	}
-	again := time.NewTicker(50 * time.Millisecond) // the first may still be on its way to be the first
-	defer again.Stop()
-	go func() {
-		for cmd.Process.Signal(syscall.SIGTERM) == nil {
-			<-again.C
-		}
-	}()
-	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "terminated") {
-		t.Errorf("got %v, want that the signal ended it", err)
-	}
-}
-
 // What was stored is there after a SIGTERM, and after a kill that nothing can prepare for.
 func TestServeStartsWarm(t *testing.T) {
 	t.Parallel()
