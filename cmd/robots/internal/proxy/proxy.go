@@ -18,7 +18,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -195,12 +194,11 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 	out := &writer{Paced: web.Paced{ResponseWriter: w, Patience: s.Limits.Patience}, request: r, control: http.NewResponseController(w)}
 	out.control.SetWriteDeadline(time.Time{}) // that of the request before
 	if r.Body != http.NoBody {
-		body := &body{Duplex: web.Duplex{Request: r, Writer: w, Patience: s.Limits.Patience, Ends: s.ctx}}
-		defer body.Start()()
-		out.body = body
+		out.body = &web.Duplex{Request: r, Writer: w, Patience: s.Limits.Patience, Ends: s.ctx}
+		defer out.body.Start()()
 		// a copy: net/http goes on with its own request, and with the body in that
 		r = r.WithContext(r.Context())
-		r.Body = body
+		r.Body = out.body
 	}
 	s.reverse.ServeHTTP(out, r)
 }
@@ -226,31 +224,6 @@ func offer(r *http.Request) {
 		r.Header.Del("Expect")
 	}
 }
-
-// body is that of a request. Close does nothing: what the transport leaves of the body may still have to be
-// read, and the server closes it.
-type body struct {
-	web.Duplex
-	end atomic.Pointer[error] // what reading ended with
-}
-
-// cause is why reading ended, or nil.
-func (b *body) cause() error {
-	if err := b.end.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.Duplex.Read(p)
-	if err != nil {
-		b.end.CompareAndSwap(nil, &err)
-	}
-	return n, err
-}
-
-func (b *body) Close() error { return nil }
 
 // rewrite puts back what httputil.ReverseProxy changes for a gateway, but a proxy must not: fields
 // about the way here, a query that is no form, and trailers, which come with the end of the body.
@@ -283,7 +256,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // the site is not blamed.
 func (s *Server) explain(w http.ResponseWriter, err error) Refusal {
 	if out, ok := w.(*writer); ok && out.body != nil {
-		if cause := out.body.cause(); cause != nil && cause != io.EOF && errors.Is(err, cause) {
+		if cause := out.body.Cause(); cause != nil && cause != io.EOF && errors.Is(err, cause) {
 			return bad("the body of the request: %v", cause)
 		}
 	}
@@ -331,7 +304,7 @@ type writer struct {
 	web.Paced
 	request *http.Request
 	control *http.ResponseController
-	body    *body // of the request, or nil
+	body    *web.Duplex // that of the request, or nil
 }
 
 func (w *writer) WriteHeader(status int) {
@@ -355,5 +328,5 @@ func (w *writer) WriteHeader(status int) {
 // closes reports whether the connection ends with the answer: the body has not, or came in chunks.
 // net/http does not tell whether there was a length as well, and then it must (RFC 9112 §6.1).
 func (w *writer) closes() bool {
-	return w.request.ProtoMajor == 1 && (len(w.request.TransferEncoding) > 0 || w.body != nil && w.body.cause() != io.EOF)
+	return w.request.ProtoMajor == 1 && (len(w.request.TransferEncoding) > 0 || w.body != nil && w.body.Cause() != io.EOF)
 }

@@ -175,7 +175,7 @@ func TestServeTurnsExpire(t *testing.T) {
 			t.Errorf("beyond the bound: %d %s", status, text)
 		}
 		time.Sleep(2*time.Minute - time.Nanosecond)
-		if len(v.turns.held) != 1 {
+		if len(v.turns.Bounded) != 1 {
 			t.Error("it expired too soon")
 		}
 		time.Sleep(time.Nanosecond)

@@ -60,6 +60,7 @@ type Duplex struct {
 	Ends     context.Context // the body ends with it, as a failure
 
 	control *http.ResponseController
+	cause   atomic.Pointer[error]
 }
 
 // Start must be called before Read and Write. The function that it returns ends what it began.
@@ -74,17 +75,30 @@ func (d *Duplex) Start() (stop func() bool) {
 }
 
 // Read sets the deadline before it looks at Ends, so that it cannot put off the one that Start sets when Ends ends.
-func (d *Duplex) Read(p []byte) (int, error) {
+func (d *Duplex) Read(p []byte) (n int, err error) {
 	d.control.SetReadDeadline(time.Now().Add(d.Patience))
-	if err := d.Ends.Err(); err != nil {
-		return 0, err
+	if err = d.Ends.Err(); err == nil {
+		n, err = d.Request.Body.Read(p)
 	}
-	n, err := d.Request.Body.Read(p)
 	if err == io.EOF { // net/http goes on reading, to see a client that hangs up
 		d.control.SetReadDeadline(time.Time{})
 	}
+	if err != nil {
+		d.cause.CompareAndSwap(nil, &err)
+	}
 	return n, err
 }
+
+// Cause is why reading ended, or nil.
+func (d *Duplex) Cause() error {
+	if err := d.cause.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Close does nothing: what is left of the body may still have to be read, and the server closes it.
+func (d *Duplex) Close() error { return nil }
 
 // Write writes to the answer, and sends it: the client may wait for it before it sends more.
 func (d *Duplex) Write(p []byte) (int, error) {
