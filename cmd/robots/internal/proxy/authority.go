@@ -51,8 +51,8 @@ func NewAuthority(certificate, key []byte) (*Authority, error) {
 }
 
 // Leaf makes the certificate of a host, which is a name in lower case or an IP address: each tunnel has its own, which
-// takes a fraction of a millisecond. It is verified as a client would: so the name constraints of the CA are kept by the
-// same code that clients have, and no tunnel is opened in which the client would refuse the certificate.
+// takes a fraction of a millisecond. It is verified as a client would: so the name constraints of the CA are kept by
+// the same code that clients have, and no tunnel is opened in which the client would refuse the certificate.
 func (a *Authority) Leaf(host string) (*tls.Certificate, error) {
 	now := time.Now()
 	leaf := &x509.Certificate{

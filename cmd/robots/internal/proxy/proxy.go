@@ -181,7 +181,8 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, r, bad("TRACE does not pass"))
 		return
 	}
-	if raw := r.URL.RawPath; strings.Contains(raw, "%") && r.URL.EscapedPath() != raw { // net/http would send a %2F as a slash
+	// Of such a path net/http would send a %2F as a slash.
+	if raw := r.URL.RawPath; strings.Contains(raw, "%") && r.URL.EscapedPath() != raw {
 		s.answer(w, r, bad("the path %.256q has both escapes and what should be escaped", raw))
 		return
 	}
@@ -191,7 +192,8 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.underway.Free()
 	offer(r)
-	out := &writer{Paced: web.Paced{ResponseWriter: w, Patience: s.Limits.Patience}, request: r, control: http.NewResponseController(w)}
+	paced := web.Paced{ResponseWriter: w, Patience: s.Limits.Patience}
+	out := &writer{Paced: paced, request: r, control: http.NewResponseController(w)}
 	out.control.SetWriteDeadline(time.Time{}) // that of the request before
 	if r.Body != http.NoBody {
 		out.body = &web.Duplex{Request: r, Writer: w, Patience: s.Limits.Patience, Ends: s.ctx}

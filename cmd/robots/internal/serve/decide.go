@@ -1,8 +1,8 @@
 package serve
 
-// GET /v1/decide and /v1/robots, and what authz and turns ask with as well: about and judge for one URL. Every
-// handler comes to a robots.txt by this file: about for a question, get for a line of a stream, whole for those who show
-// the file, which are the page and /v1/robots.
+// GET /v1/decide and /v1/robots, and what authz and turns ask with as well: about and judge for one URL. Every handler
+// comes to a robots.txt by this file: about for a question, get for a line of a stream, whole for those who show the
+// file, which are the page and /v1/robots.
 
 import (
 	"context"
@@ -125,10 +125,10 @@ func (v *Service) decide(w http.ResponseWriter, r *http.Request, query url.Value
 	})
 }
 
-// whole returns what o serves, with its file, as RFC 9309 reads it, and gets room for the work that follows, which takes
-// cost bytes for each. It waits for its turn before it asks: a thousand questions about as many sites would have a
-// gigabyte of files. release gives back both, may be called twice, and is never nil. With an error there is nothing to
-// release.
+// whole returns what o serves, with its file, as RFC 9309 reads it, and gets room for the work that follows, which
+// takes cost bytes for each. It waits for its turn before it asks: a thousand questions about as many sites would have
+// a gigabyte of files. release gives back both, may be called twice, and is never nil. With an error there is nothing
+// to release.
 func (v *Service) whole(
 	ctx context.Context, o fetch.Origin, cost int64,
 ) (res *fetch.Result, until time.Time, release func(), err error) {

@@ -91,8 +91,8 @@ func (l *urlList) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return err
 }
 
-// lint answers POST /v1/lint with what "robots lint -" writes as JSON or SARIF. The report quotes the file, and may be longer than
-// that.
+// lint answers POST /v1/lint with what "robots lint -" writes as JSON or SARIF. The report quotes the file, and may be
+// longer than that.
 func (v *Service) lint(w http.ResponseWriter, r *http.Request, query url.Values) error {
 	write, media := lint.WriteJSON, mediaJSON
 	switch format := query.Get("format"); format {

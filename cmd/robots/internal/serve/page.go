@@ -98,8 +98,9 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 const maxPage = 1 << 20
 
 // readPage reads a page, for the question "may this be listed?", and returns where it is, behind redirects, and what it
-// says to crawlers. It is the only page of a site that the service reads, and it goes through the gate: robots.txt decides
-// for the crawler of --agent, and turns are kept. A reading takes the place of a stream, which bounds how many there are.
+// says to crawlers. It is the only page of a site that the service reads, and it goes through the gate: robots.txt
+// decides for the crawler of --agent, and turns are kept. A reading takes the place of a stream, which bounds how many
+// there are.
 func (v *Service) readPage(ctx context.Context, page *url.URL) (at *url.URL, said rules.Rules, err error) {
 	if !v.streams.Take() {
 		return nil, said, web.Busy()

@@ -101,8 +101,8 @@ func (v *Service) admit(ctx context.Context, n int64) (release func(), err error
 }
 
 // answer has write write an answer of any size, gives up what release stands for, and only then sends it: a slow client
-// holds the answer, and nothing of the work for it. If write fails, nothing was sent, and the error is told. A rule is as
-// long as its site likes, so every answer that quotes one is sent by this.
+// holds the answer, and nothing of the work for it. If write fails, nothing was sent, and the error is told. A rule is
+// as long as its site likes, so every answer that quotes one is sent by this.
 func (v *Service) answer(
 	w http.ResponseWriter, status int, contentType string, release func(), write func(io.Writer) error,
 ) error {

@@ -141,7 +141,8 @@ func (g Gateways) Target(r *http.Request, prefix string) (string, *Problem) {
 	if text := field("X-Original-Url"); text != "" {
 		forms = append(forms, text)
 	}
-	proto := strings.Replace(strings.ToLower(field("X-Forwarded-Proto")), "ws", "http", 1) // a WebSocket begins as a GET
+	// A WebSocket (ws, wss) begins as a GET.
+	proto := strings.Replace(strings.ToLower(field("X-Forwarded-Proto")), "ws", "http", 1)
 	if host, uri := field("X-Forwarded-Host"), field("X-Forwarded-Uri"); host != "" || uri != "" {
 		forms = append(forms, joined(proto, host, uri))
 	}

@@ -34,8 +34,8 @@ const types = "https://github.com/robotsgate/robotsgate/tree/main/cmd/robots#pro
 
 func (p *Problem) Error() string { return p.Detail }
 
-// NewProblem returns a problem of a kind, which is one word of its type. What is quoted in the detail may be as long as a
-// robots.txt, and is cut.
+// NewProblem returns a problem of a kind, which is one word of its type. What is quoted in the detail may be as long as
+// a robots.txt, and is cut.
 func NewProblem(status int, kind, format string, args ...any) *Problem {
 	detail := fmt.Sprintf("%.1000s", fmt.Sprintf(format, args...))
 	return &Problem{Type: types + kind, Title: http.StatusText(status), Status: status, Detail: detail}
