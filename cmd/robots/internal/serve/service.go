@@ -63,7 +63,7 @@ func (v *Service) Open(g *site.Gate) {
 	v.underway, v.streams = make(web.Places, l.Questions), make(web.Places, l.Streams)
 	v.wholes = semaphore.NewWeighted(maxWholes)
 	v.work, v.held = web.NewMemory(l.Work), web.NewMemory(l.Held)
-	v.turns = leases{Time: v.TurnTime, Bounded: make(web.Places, l.Turns), held: map[string]lease{}}
+	v.turns.Time, v.turns.Bounded = v.TurnTime, make(web.Places, l.Turns)
 	v.gate = g
 	g.Pacer = new(client.Pacer)
 	g.Share()

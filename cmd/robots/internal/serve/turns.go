@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -251,8 +250,7 @@ type leases struct {
 	Time    time.Duration // until one lapses
 	Bounded web.Places
 
-	mu   sync.Mutex // guards held
-	held map[string]lease
+	held sync.Map // of a lease, by the ID of its turn
 }
 
 type lease struct {
@@ -262,38 +260,32 @@ type lease struct {
 
 func (l *leases) Add(turn *client.Turn) (id string, until time.Time) {
 	id, until = rand.Text(), time.Now().Add(l.Time) // 130 bits
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.held[id] = lease{turn, time.AfterFunc(l.Time, func() { l.End(id) })}
+	l.held.Store(id, lease{turn, time.AfterFunc(l.Time, func() { l.End(id) })})
 	return id, until
 }
 
 // Take ends a lease and returns its turn, or nil if there is none. Of two who end the same, one gets it.
 func (l *leases) Take(id string) *client.Turn {
-	l.mu.Lock()
-	h, ok := l.held[id]
-	delete(l.held, id)
-	l.mu.Unlock()
-	if ok {
-		h.lapses.Stop()
-		l.Bounded.Free()
+	h, ok := l.held.LoadAndDelete(id)
+	if !ok {
+		return nil
 	}
-	return h.turn
+	l.Bounded.Free()
+	h.(lease).lapses.Stop()
+	return h.(lease).turn
 }
 
-// End ends a lease as its time does, and the turn with it, without the lock.
+// End ends a lease as its time does, and the turn with it.
 func (l *leases) End(id string) {
 	if turn := l.Take(id); turn != nil {
 		turn.End()
 	}
 }
 
-// Close ends all leases as their time does. What is added meanwhile is not among them.
+// Close ends all leases as their time does. What is added meanwhile may not be among them.
 func (l *leases) Close() {
-	l.mu.Lock()
-	ids := slices.Collect(maps.Keys(l.held))
-	l.mu.Unlock()
-	for _, id := range ids {
-		l.End(id)
-	}
+	l.held.Range(func(id, _ any) bool {
+		l.End(id.(string))
+		return true
+	})
 }
