@@ -7,13 +7,13 @@
 package serve
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,8 +115,12 @@ func (v *Service) answer(
 	release()
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	// In pieces, each of which has its time. An error says that the client has gone.
-	io.Copy(&web.Paced{ResponseWriter: w, Patience: v.Limits.Answer}, struct{ io.Reader }{bytes.NewReader(b.Bytes)})
+	to := &web.Paced{ResponseWriter: w, Patience: v.Limits.Answer}
+	for piece := range slices.Chunk(b.Bytes, 32<<10) { // each of which has its time
+		if _, err := to.Write(piece); err != nil {
+			break // the client has gone
+		}
+	}
 	return nil
 }
 
