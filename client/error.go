@@ -54,7 +54,7 @@ func (e *DelayError) Is(target error) bool { return target == ErrNotSent }
 
 // LateError says that a turn at an origin cannot come before the caller's deadline, or, from [Transport.Try], that it
 // has not come yet. Ask again at At. It is ErrNotSent, and no time-out: it comes before the deadline. If Pacer.Turns
-// fails, its text says so.
+// fails, or another request has to end first, its text says so.
 type LateError struct {
 	Origin fetch.Origin // not that of the URL if its robots.txt is redirected
 
@@ -68,10 +68,11 @@ type LateError struct {
 	// of the delay or of other requests.
 	Paused bool
 
+	full     bool  // it waits for another request to end, or just did
 	turnsErr error // why Pacer.Turns could not be asked, or nil
 }
 
-// Error names the origin and the time, and what is wrong with Pacer.Turns.
+// Error names the origin and the time, what is wrong with Pacer.Turns, and what the turn waits for.
 func (e *LateError) Error() string {
 	text := fmt.Sprintf("client: not sent: no turn at %s before %s", cut(e.Origin.String()),
 		e.At.Format("2006-01-02T15:04:05.000Z07:00"))
@@ -80,6 +81,8 @@ func (e *LateError) Error() string {
 		text += ": " + printable(e.turnsErr.Error())
 	case e.Paused:
 		text += ", as the site pauses"
+	case e.full:
+		text += ", waiting for another request to the site to end"
 	}
 	return text
 }

@@ -492,3 +492,38 @@ func TestATimeOutSaysWhatItWaitedFor(t *testing.T) {
 		})
 	}
 }
+
+// So does a turn that an open body makes late, even if the body's context ends before the wait does.
+func TestALateTurnSaysThatABodyIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := paced(&client.Pacer{Delay: 100 * time.Millisecond}, pagesOf(func(*http.Request) (*http.Response, error) {
+			return answer(200, "", "page"), nil
+		}))
+		c.Timeout = 2 * time.Second
+		late := func(err error, says bool) {
+			t.Helper()
+			const why = ", waiting for another request to the site to end"
+			if !errors.As(err, new(*client.LateError)) || strings.HasSuffix(err.Error(), why) != says {
+				t.Errorf("got %v, want a *LateError; does it say %q: %t", err, why, says)
+			}
+		}
+		try := func() error {
+			_, err := c.Transport.(*client.Transport).Try(t.Context(), parse("http://a.example/"))
+			return err
+		}
+		res, _ := get(t, c, "http://a.example/closed")
+		res.Body.Close()
+		late(try(), false) // because of the delay
+		time.Sleep(time.Second)
+		get(t, c, "http://a.example/open")
+		late(try(), true)
+		time.Sleep(50 * time.Millisecond)
+		begin := time.Now()
+		_, err := c.Get("http://a.example/")
+		late(err, true)
+		if took := time.Since(begin); took != 1950*time.Millisecond {
+			t.Errorf("told after %v, want at the end of the body's context, after 1.95s", took)
+		}
+		late(try(), false) // it has ended
+	})
+}

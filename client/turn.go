@@ -159,7 +159,7 @@ func fromPace(o fetch.Origin, err error) error {
 }
 
 func newLateError(o fetch.Origin, late *pace.Late) *LateError {
-	return &LateError{Origin: o.Clone(), At: late.At, Delay: late.Delay, Paused: late.Paused, turnsErr: late.Err}
+	return &LateError{Origin: o.Clone(), At: late.At, Delay: late.Delay, Paused: late.Paused, full: late.Full, turnsErr: late.Err}
 }
 
 // freshTime is how old a copy may be, however short its lifetime, to decide on a request once more: a site whose file

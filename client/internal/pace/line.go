@@ -48,6 +48,7 @@ type waiter struct {
 	due     time.Time     // when its time first came, but it had to wait for a header; zero if not yet
 	least   time.Time     // the earliest turn, as Turns has it
 	told    time.Time     // At of the Try that left this place
+	full    bool          // when it last went to sleep, a request had to end first
 	wake    chan struct{} // holds one: things have changed, look again
 }
 
@@ -274,7 +275,8 @@ func (l *line) late(w *waiter, at time.Time, ahead int, beyond time.Time) *Late 
 		at = later(at, time.Now().Add(tryAgain))
 	}
 	ahead = min(ahead, 10_000) // keeps the product in range
-	return &Late{At: at.Add(time.Duration(ahead) * d), Delay: d, Paused: l.resume.After(beyond), Err: l.turnsErr}
+	return &Late{At: at.Add(time.Duration(ahead) * d), Delay: d, Paused: l.resume.After(beyond),
+		Full: w.full || l.isFull(w), Err: l.turnsErr}
 }
 
 // waitErr wraps why the wait of w has ended together with what it waited for: why Turns could not be asked, or a body
@@ -294,6 +296,7 @@ func (l *line) sleep(ctx context.Context, w *waiter, at time.Time) {
 	if w.wake == nil {
 		w.wake = make(chan struct{}, 1)
 	}
+	w.full = l.isFull(w)
 	l.k.mu.Unlock()
 	defer l.k.mu.Lock()
 	var due <-chan time.Time

@@ -138,6 +138,7 @@ type Late struct {
 	At     time.Time     // when it can come, as far as is known
 	Delay  time.Duration // the distance kept at the origin
 	Paused bool          // because of a pause that the site asked for or needs
+	Full   bool          // because of a request that has to end first, or just had to
 	Err    error         // why Turns could not be asked, or nil
 }
 
