@@ -36,8 +36,9 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// Cache keeps results in memory and, if it has a Store, behind it. The zero value is ready to use. Fields must not be
-// changed once Get has been called. Make one for the life of the program.
+// Cache keeps results in memory and, if it has a Store, behind it. The zero value is ready: it keeps 64 MiB in memory
+// and has no Store. A Cache is safe for concurrent use. After the first use its fields must not change, and it must not
+// be copied. Make one for the life of the program.
 //
 // Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the dialect reads it as
 // unavailable. They say nothing about the file, so a good copy stays in use, as in an outage. Without a copy, or if
@@ -69,13 +70,13 @@ type Cache struct {
 	// Outage says what holds while an origin is unreachable. If zero, LastGood.
 	Outage Outage
 
-	// NoRefresh switches off all fetches that no caller waits for: those after 80 % of the lifetime, those in an
-	// origin's stale-while-revalidate window (RFC 5861 §3), and retries in an outage that is bridged by a copy.
+	// NoRefresh switches off all fetches that no caller waits for. If false, there are some after 80 % of the lifetime, in
+	// an origin's stale-while-revalidate window (RFC 5861 §3), and as retries in an outage that a copy bridges.
 	NoRefresh bool
 
-	// KeepBody keeps each file with its rules, for programs that show it or read it in another dialect: a Result has
-	// its Body then, after a 304 too, and Content-Type and Retry-After in its Header. MaxBytes counts both.
-	// A Store gets the file in either case, and these two fields with KeepBody only.
+	// KeepBody keeps each file with its rules, for programs that show it or read it in another dialect: a Result has its
+	// Body then, after a 304 too, and Content-Type and Retry-After in its Header. MaxBytes counts both. If false, memory
+	// has the rules without the file, and a Store the file without these two fields.
 	KeepBody bool
 
 	// Store is a second level behind the memory. If nil, there is none.

@@ -18,9 +18,9 @@ type Source struct {
 	// policy.RFC9309.
 	Dialect policy.Dialect
 
-	// Load fetches the robots.txt of an origin, as (*fetch.Fetcher).Fetch does: the last argument is an earlier Result
-	// to validate, or nil. It runs with a context of its own, which ends after two minutes, and with Close. An error
-	// means that the site was not asked: those who wait get it, and nothing is kept.
+	// Load fetches the robots.txt of an origin, as (*fetch.Fetcher).Fetch does: the last argument is an earlier Result to
+	// validate, or nil. Calls for several origins are concurrent. Each has a context of its own, which ends after two
+	// minutes, and with Close. An error means that the site was not asked: those who wait get it, and nothing is kept.
 	//
 	// If nil, Get looks only in memory. If nothing there holds, it returns ErrMiss and the newest result that did, if any.
 	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)
@@ -33,8 +33,8 @@ type key struct {
 	dialect policy.Dialect
 }
 
-// flight is the key of a flight.
+// flightKey is what tells flights apart.
 func (k key) flightKey() string { return k.dialect.String() + " " + k.storeKey() }
 
-// stored is the key in a Store: the version of the value, the origin, and the reader. A space is part of no host.
+// storeKey is the key in a Store: the version of the value, the origin, and the reader. A space is part of no host.
 func (k key) storeKey() string { return recordMagic + " " + k.Origin.String() + " " + k.reader }
