@@ -49,9 +49,9 @@ const (
 
 const defaultUserAgent = "Go-http-client/1.1" // net/http sends it for those who set none
 
-// Fetcher reads robots.txt files. The zero value is ready: it sends through hardened copies of
-// http.DefaultTransport and reads by RFC 9309. A Fetcher is safe for concurrent use. After the first Fetch
-// its fields must not change, and it must not be copied.
+// Fetcher reads robots.txt files. The zero value is ready: it sends through hardened copies of http.DefaultTransport
+// and reads by RFC 9309. A Fetcher is safe for concurrent use, and calls Through and Sign concurrently. After the first
+// Fetch its fields must not change, and it must not be copied.
 type Fetcher struct {
 	// Transport sends the requests. If nil, http.DefaultTransport does.
 	//
@@ -119,9 +119,9 @@ type Fetcher struct {
 	memory *semaphore.Weighted // in bytes
 }
 
-// Reader identifies who reads, for the keys of a cache: the product token of UserAgent in lower case, then " signed", "
-// walls" and " host" if Sign, ObeyWalls and SameHost are set. Fetchers with the same Reader may share a Result, others
-// should not.
+// Reader identifies who reads, for the keys of a cache: the product token of UserAgent in lower case, then " signed" if
+// Sign is set, " walls" if ObeyWalls is, and " host" if SameHost is. Fetchers with the same Reader may share a Result,
+// others should not.
 func (f *Fetcher) Reader() string {
 	reader := strings.ToLower(policy.ProductToken(cmp.Or(f.UserAgent, defaultUserAgent)))
 	if f.Sign != nil {
@@ -200,7 +200,7 @@ var ErrBusy = errors.New("fetch: too busy")
 const errCrowded = harden.Final("other long files take all the memory")
 
 // NoTurn is the error that the RoundTripper of Fetcher.Through returns if there is no turn in time. It ends the Fetch,
-// which returns Err. If that was a retry, Fetch returns the answer to the request before it.
+// which returns Err: it must be set. If that was a retry, Fetch returns the answer to the request before it.
 type NoTurn struct{ Err error }
 
 // Error returns what Err does.

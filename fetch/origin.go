@@ -74,11 +74,11 @@ func originError(u *url.URL, why error) error {
 	return fmt.Errorf("fetch: no origin in URL %q: %w", cut(bare.String()), why)
 }
 
-// OriginOfRequest returns the origin that r names on the wire: r.Host if it is set
-// (RFC 9112 §3.2), else the host of r.URL.
+// OriginOfRequest returns the origin that r names on the wire: r.Host if it is set (RFC 9112 §3.2), else the host of
+// r.URL. It fails as OriginOf does, for either of them.
 //
-// If they differ, the connection goes to the URL's host, and robots.txt is read there
-// under the name in r.Host. That origin is not the one reached under its own name.
+// If they differ, the connection goes to the URL's host, and robots.txt is read there under the name in r.Host. That
+// origin is not the one reached under its own name.
 func OriginOfRequest(r *http.Request) (Origin, error) {
 	if r.URL == nil {
 		return Origin{}, errors.New("fetch: no origin in a request without URL")

@@ -68,10 +68,10 @@ func fieldOf(line []byte) (rule, known bool) {
 		return false, false
 	}
 	name := string(bytes.TrimSpace(field[:min(len(field), 65)]))
-	is, _ := policy.Record{Field: name}.Known()
+	usual, _ := policy.Record{Field: name}.Known()
 	name = strings.ToLower(separators.Replace(name))
 	rule = slices.Contains([]string{"allow", "disallow", "dissallow", "dissalow", "disalow", "diasllow"}, name)
-	return rule, rule || is != "" || name == "useragent"
+	return rule, rule || usual != "" || name == "useragent"
 }
 
 var separators = strings.NewReplacer("-", "", " ", "", "_", "")

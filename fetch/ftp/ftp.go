@@ -1,10 +1,6 @@
-// Package ftp reads files over FTP (RFC 959, RFC 2428) for an http.Transport that it is registered with:
-//
-//	t := http.DefaultTransport.(*http.Transport).Clone()
-//	t.RegisterProtocol("ftp", &ftp.Transport{DialContext: t.DialContext})
-//
-// Set t as the transport below the gate, and files and robots.txt are read over FTP. Register after fetch.PublicOnly,
-// on the copy that it returns and with that copy's dialer: copies of an http.Transport forget what was registered.
+// Package ftp reads files over FTP (RFC 959, RFC 2428) for an http.Transport that it is registered with, as the example
+// shows. Below the gate, such a transport has robots.txt read over FTP, too. Register after fetch.PublicOnly, on the
+// copy that it returns and with that copy's dialer: copies of an http.Transport forget what was registered.
 package ftp
 
 import (

@@ -376,6 +376,15 @@ func originOf(t testing.TB, raw string) fetch.Origin {
 	return o
 }
 
+func ExampleTransport() {
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.RegisterProtocol("ftp", &ftp.Transport{DialContext: base.DialContext})
+	c := &http.Client{Transport: base} // for a crawler, with a client.Transport above base
+	_, err := c.Get("ftp://ftp.example.com/")
+	fmt.Println(err)
+	// Output: Get "ftp://ftp.example.com/": ftp: the path "/" names no file
+}
+
 // verdict says in a word what a Result permits.
 func verdict(r *fetch.Result) string {
 	public, private := r.Policy.Decide("examplebot", "/public"), r.Policy.Decide("examplebot", "/private/x")
