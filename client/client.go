@@ -79,10 +79,11 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
-	"golang.org/x/net/http/httpguts"
 )
 
 // Transport is an http.RoundTripper that sends only what robots.txt allows.
@@ -131,8 +132,8 @@ type Transport struct {
 
 	// Override returns rules that replace the robots.txt of an origin, which is then not read: those of a written
 	// agreement, or for a site of one's own. Their delays and what they say about use count too. It is called for each
-	// decision, so it must return at once; it should return the same pointer for the same rules. Where it returns nil,
-	// robots.txt decides. If nil, robots.txt decides everywhere.
+	// decision, perhaps concurrently, so it must return at once; it should return the same pointer for the same rules.
+	// Where it returns nil, robots.txt decides. If nil, robots.txt decides everywhere.
 	Override func(fetch.Origin) *policy.Policy
 
 	// Fetcher reads robots.txt. If nil, one with Base, UserAgent, Dialect and Sign.

@@ -260,7 +260,7 @@ func (r *ruling) decideBy(group policy.Group, uses []string) {
 
 // DecideWith decides about u by the policy p, as a Transport does: about the target that net/http sends. uses are like
 // Transport.Uses. DecideWith needs no network, no Cache and no clock, so the Answer has no times. The error says what
-// is wrong with u, token or uses.
+// is wrong with u, token or uses. A nil p disallows, as policy.Unreachable does.
 func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Answer, error) {
 	var a Answer
 	err := cmp.Or(checkToken("token", token), checkUses(uses))

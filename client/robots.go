@@ -53,7 +53,7 @@ func (g *gate) recentErr(ctx context.Context, o fetch.Origin) error {
 
 // fetchErrs are the errors of recent fetches that did not ask the site. A lost one costs a Try a question.
 type fetchErrs struct {
-	mu   sync.Mutex
+	mu   sync.Mutex // guards what follows
 	errs map[fetch.Origin]failure
 }
 

@@ -11,7 +11,7 @@ import (
 // robotsTarget is implicitly allowed (RFC 9309 §2.2.2), whatever robots.txt says and even if it is unreachable.
 const robotsTarget = "/robots.txt"
 
-// maxTarget is the length up to which a target is decided on. The time of a decision grows with the length of the
+// maxTarget is how many bytes of a target are decided on at most. The time of a decision grows with the length of the
 // target times that of the file. Few servers take a target half as long, but a redirect can have a megabyte.
 const maxTarget = 16 << 10
 

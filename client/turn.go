@@ -19,7 +19,7 @@ import (
 // that takes no http.RoundTripper), report how that ended with Answered and End.
 //
 // A Turn takes a place at the origin until End: with MaxUnderway 1, no other request there starts. So always call End,
-// even if the Turn was not used. Its methods may be called concurrently.
+// even if the Turn was not used. Its methods may be called concurrently. The zero Turn has no place.
 type Turn struct {
 	keeper *pace.Keeper
 	origin fetch.Origin

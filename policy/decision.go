@@ -132,7 +132,7 @@ func (r Reason) MarshalText() ([]byte, error) {
 	return []byte(reasonNames[r]), nil
 }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText reads what MarshalText writes. Any other text is an error.
 func (r *Reason) UnmarshalText(text []byte) error {
 	i := slices.Index(reasonNames[:], string(text)) // 0 for an empty text: the zero Reason
 	if i < 0 {

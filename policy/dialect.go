@@ -94,7 +94,7 @@ func (r *reading) precedence(of *rule) uint32 {
 	return 2 * octets
 }
 
-// What a Crawl-delay line means.
+// delayReading is what a Crawl-delay line means.
 type delayReading uint8
 
 const (
@@ -152,7 +152,7 @@ func (d Dialect) MarshalText() ([]byte, error) {
 	return []byte(readings[d].name), nil
 }
 
-// UnmarshalText accepts the names of the constants in any case.
+// UnmarshalText accepts the names of the constants in any case. Any other text is an error.
 func (d *Dialect) UnmarshalText(text []byte) error {
 	for i := range readings {
 		if strings.EqualFold(readings[i].name, string(text)) {
