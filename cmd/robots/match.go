@@ -45,7 +45,8 @@ With --jsonl, each line of standard input is a JSON object that carries its own
 robots.txt, in the format of the robots.txt vectors:
 
   id                  given back with the answer
-  robots, robots_b64  the text of the file
+  robots, robots_b64  the text of the file; of a large one robots_gen, a list of
+                      pieces {text, repeat}
   agents              product tokens, without fallbacks; of several, all groups
                       count as one
   agent               instead, a crawler as --agent takes it

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"strings"
 	"time"
@@ -69,16 +70,21 @@ key ID under which sites find its public half.`,
 
 // directoryCommand makes the subcommand. A file and a server say the same.
 func directoryCommand(a *shell.App) *cobra.Command {
-	return &cobra.Command{
+	var agent string
+	cmd := &cobra.Command{
 		Use:   "directory FILE...",
 		Short: "Print the directory of the public keys",
 		Long: `Directory prints the public halves of private keys as a JSON Web Key Set. Serve
 it over https, as ` + sign.DirectoryType + `,
 at ` + sign.DirectoryPath + `
 of the host in --sign-agent (revision 00 of the draft), and at "/" of it
-(revision 01). When you change keys, list the old and the new one for a day.`,
-		Example: `  robots sign directory bot.pem > directory.json`,
-		Args:    shell.Args(1, shell.Many, "a FILE"),
+(revision 01). When you change keys, list the old and the new one for a day.
+
+With --sign-agent it prints the whole response, signed by the keys for the host
+of that URL. The signatures hold for a day.`,
+		Example: `  robots sign directory bot.pem > directory.json
+  robots sign directory bot.pem --sign-agent https://bot.example`,
+		Args: shell.Args(1, shell.Many, "a FILE"),
 		RunE: shell.Runs(func(_ context.Context, args []string) error {
 			var signers []*sign.Signer
 			for _, name := range args {
@@ -86,6 +92,7 @@ of the host in --sign-agent (revision 00 of the draft), and at "/" of it
 				if err != nil {
 					return err
 				}
+				s.Agent = agent
 				signers = append(signers, s)
 			}
 			handler, err := sign.Directory(signers...)
@@ -93,11 +100,19 @@ of the host in --sign-agent (revision 00 of the draft), and at "/" of it
 				return err
 			}
 			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "https://localhost/", nil))
-			_, err = fmt.Fprintln(a.Out, w.Body)
+			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, cmp.Or(agent, "https://localhost/"), nil))
+			response := w.Body.Bytes()
+			if agent != "" {
+				if response, err = httputil.DumpResponse(w.Result(), true); err != nil {
+					return err
+				}
+			}
+			_, err = fmt.Fprintf(a.Out, "%s\n", response)
 			return err
 		}),
 	}
+	cmd.Flags().StringVar(&agent, "sign-agent", "", "print the whole response, signed for the host of this https `URL`")
+	return cmd
 }
 
 // signChecker is "robots sign check". Its request is a person's, so robots.txt has no say in it; it follows no redirect.

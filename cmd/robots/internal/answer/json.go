@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	strict "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -159,6 +160,7 @@ type Question struct {
 	Dialect   string          `json:"dialect"` // as the command writes it: the same
 	Robots    *string         `json:"robots"`
 	RobotsB64 *string         `json:"robots_b64"`
+	RobotsGen []repeated      `json:"robots_gen"` // a large file, in pieces
 	Agents    []string        `json:"agents"`
 	Agent     *string         `json:"agent"` // as the command takes and writes it
 	URL       *string         `json:"url"`
@@ -168,10 +170,32 @@ type Question struct {
 // Read reads a line into r. Of a line that is malformed, some fields may be read.
 func (r *Question) Read(line string) error { return ReadObject([]byte(line), r) }
 
+// repeated is a piece of a file: Text, Repeat times.
+type repeated struct {
+	Text   string `json:"text"`
+	Repeat int    `json:"repeat"`
+}
+
+// maxGenerated bounds a file that is given in pieces, at more than any crawler reads.
+const maxGenerated = 16 << 20
+
 // File returns the text of the record's robots.txt.
 func (r *Question) File() ([]byte, error) {
-	text, err := inOneForm("robots", r.Robots, r.RobotsB64)
-	return []byte(text), err
+	if r.RobotsGen == nil {
+		text, err := inOneForm("robots", r.Robots, r.RobotsB64)
+		return []byte(text), err
+	}
+	if r.Robots != nil || r.RobotsB64 != nil {
+		return nil, errors.New("robots_gen and another form of the file are there: give one")
+	}
+	var file []byte
+	for _, p := range r.RobotsGen {
+		if p.Repeat < 0 || len(p.Text) > 0 && p.Repeat > (maxGenerated-len(file))/len(p.Text) {
+			return nil, fmt.Errorf("robots_gen: %d times %d bytes: give %d bytes in all at most", p.Repeat, len(p.Text), maxGenerated)
+		}
+		file = append(file, strings.Repeat(p.Text, p.Repeat)...)
+	}
+	return file, nil
 }
 
 // AsWritten is the record's URL as written; "" if there is none.
