@@ -101,8 +101,10 @@ func checkSites(t *testing.T, sites []*loadSite, took time.Duration) {
 			if len(c.Leaks) > 0 {
 				t.Errorf("%s: a request for robots.txt had %q", s, c.Leaks)
 			}
-			// Each URL may be asked for twice, and each page needs one connection at most.
-			if most := resolutions*2*max(1, len(o.Paths)) + pages; c.Dials > most {
+			// Each URL may be asked for twice, and each page needs one connection at most; callers who gave up may have
+			// had one as well, of which a site has few.
+			const gaveUp = 3
+			if most := resolutions*2*max(1, len(o.Paths)) + pages + gaveUp; c.Dials > most {
 				t.Errorf("%s: %s was dialled %d times, want %d at most", s, o.Name, c.Dials, most)
 			}
 		}
