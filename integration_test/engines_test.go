@@ -2,20 +2,14 @@ package integration_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -101,8 +95,8 @@ func TestRedisServesOverEveryWayToIt(t *testing.T) {
 			}
 			t.Parallel()
 			url, env := tt.start(t)
-			cmd, out := child(t, "engine", append(env, "ROBOTSGATE_REDIS="+url)...)
-			said := ""
+			cmd := proc.Child(t, "engine", append(env, "ROBOTSGATE_REDIS="+url)...)
+			out, said := proc.Lines(t, cmd), ""
 			for out.Scan() {
 				said += out.Text()
 			}
@@ -173,203 +167,40 @@ func TestAClusterPassesTheSuites(t *testing.T) {
 		return openRedis(t, c.url)
 	})
 	turnstest.Test(t, func(t *testing.T) (a, b turns.Store) {
-		return openTurns(t, c.url, ""), openTurns(t, c.url, "")
+		return openTurns(t, c.url), openTurns(t, c.url)
 	})
-}
-
-// A master that dies under Sentinel costs each origin one request too early at most. A slot of a
-// cluster that moves costs none. The cache gives the right answers all along.
-func TestFleetOverItsEngine(t *testing.T) {
-	tier.Nightly(t)
-	t.Parallel()
-	const origins = 8
-	for _, tt := range []struct {
-		name  string
-		start func(t *testing.T) (url string, midway func(t *testing.T))
-		early int // at each origin
-	}{
-		{"failover", func(t *testing.T) (string, func(t *testing.T)) {
-			s := startSentinel(t)
-			return s.url, s.failover
-		}, 1},
-		{"moved slots", func(t *testing.T) (string, func(t *testing.T)) {
-			c := startCluster(t)
-			return c.url, func(t *testing.T) {
-				for i := range origins {
-					c.move(t, "{"+siteURL(i).Scheme+"://"+siteURL(i).Host+"}")
-				}
-			}
-		}, 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			url, midway := tt.start(t)
-			w := newWitness(t, 100*time.Millisecond)
-			f := fleet{3, 8, origins, 8 * time.Second, nil}
-			_, wait := f.start(t, url, w)
-			answers := keepAnswering(t, url)
-			time.Sleep(2 * time.Second)
-			midway(t)
-			wait(func() bool { return len(w.briefly(6*time.Second)) == 0 })
-			asked, errors := answers()
-			early, least, part := w.early()
-			t.Logf("%d early, least gap %v, %.1f %% of the possible; %d questions to a cache, %d errors of its store",
-				len(early), least, 100*part, asked, errors)
-			at := map[string]int{}
-			for _, text := range early {
-				host, _, _ := strings.Cut(text, "/")
-				if at[host]++; at[host] > tt.early {
-					t.Errorf("%d requests too early: %s", at[host], text)
-				}
-			}
-			for _, host := range w.briefly(6 * time.Second) {
-				t.Errorf("%s: no request 6 s after the first", host)
-			}
-		})
-	}
-}
-
-// keepAnswering asks a cache over the store for new origins, until the result is called: it
-// returns how many, and how many errors of the store there were. Its last values are stored.
-func keepAnswering(t *testing.T, url string) func() (asked int, errors uint64) {
-	values := openRedis(t, url)
-	c := &cache.Cache{Store: values}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan int)
-	go func() {
-		var fetches atomic.Int32
-		i := 1000
-		for ; ctx.Err() == nil; i++ {
-			askAndCheck(t, c, i, &fetches)
-			time.Sleep(20 * time.Millisecond)
-		}
-		if n := int(fetches.Load()); n != i-1000 {
-			t.Errorf("%d fetches for %d origins", n, i-1000)
-		}
-		done <- i
-	}()
-	return func() (int, uint64) {
-		cancel()
-		next := <-done
-		errors := c.Stats().StoreErrors
-		if err := c.Shutdown(context.Background()); err != nil {
-			t.Error(err)
-		}
-		again := openRedis(t, url)
-		for _, i := range []int{1000, next - 1} { // the first may have been lost with its master
-			_, err := again.Get(context.Background(), "RGC5 "+siteURL(i).Scheme+"://"+siteURL(i).Host+" ")
-			if err != nil && (err != cache.ErrMiss || i != 1000) {
-				t.Errorf("origin %d of %d to %d: %v", i, 1000, next-1, err)
-			}
-		}
-		return next - 1000, errors
-	}
 }
 
 // startRedisWithTLS returns the address of a server, and a file with the root to trust.
 func startRedisWithTLS(t *testing.T) (addr, roots string) {
 	dir := t.TempDir()
-	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
-	roots = filepath.Join(dir, "roots")
-	root, rootKey := certify(t, roots, "", nil, nil)
-	certify(t, cert, key, root, rootKey)
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	certificate(t, cert, key)
 	port := proc.FreePort(t)
-	startRedis(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", roots, "--tls-auth-clients", "no")
-	return "127.0.0.1:" + port, roots
+	startRedis(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
+	return "127.0.0.1:" + port, cert
 }
 
-// certify writes a certificate, and its key if that has a file. Without a signer, it is one.
-func certify(t *testing.T, file, keyFile string, signer *x509.Certificate, signerKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+// certificate writes the certificate of net/http/httptest, which is for 127.0.0.1 and example.com, and its key. It
+// returns what trusts it.
+func certificate(t *testing.T, certFile, keyFile string) *x509.CertPool {
+	t.Helper()
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(s.TLS.Certificates[0].PrivateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "redis"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), BasicConstraintsValid: true,
-	}
-	if signer == nil {
-		c.IsCA, c.KeyUsage = true, x509.KeyUsageCertSign
-		signer, signerKey = c, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, signer, &key.PublicKey, signerKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, block := range map[string]*pem.Block{file: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: keyDER}} {
-		if name == "" {
-			continue
-		}
+	for name, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: s.Certificate().Raw}, keyFile: {Type: "PRIVATE KEY", Bytes: key},
+	} {
 		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return c, key
-}
-
-// A node of a cluster that hangs stops its own origins and no others.
-func TestAHungNodeStopsOnlyItsOwnOrigins(t *testing.T) {
-	tier.Nightly(t)
-	aside(t)
-	c := startCluster(t)
-	for _, n := range c.nodes {
-		n.do(t, "CONFIG", "SET", "cluster-require-full-coverage", "no")
-	}
-	w := newWitness(t, 100*time.Millisecond)
-	f := fleet{3, 8, 12, 8 * time.Second, nil}
-	_, wait := f.start(t, c.url, w)
-	until(time.Now().Add(3*time.Second), func() bool { return w.fewest(f.origins) >= 10 })
-	hung := time.Now()
-	c.nodes[0].Cmd.Process.Signal(syscall.SIGSTOP)
-	var others []string
-	for i := range f.origins {
-		u := siteURL(i)
-		slot, err := c.nodes[1].client.ClusterKeySlot(t.Context(), "{"+u.Scheme+"://"+u.Host+"}").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if slot*3/16384 != 0 {
-			others = append(others, u.Host)
-		}
-	}
-	if len(others) == 0 || len(others) == f.origins {
-		t.Fatalf("%d of %d origins are at the other nodes", len(others), f.origins)
-	}
-	// stopped returns the others that never had as many requests in two seconds as before: a busy machine has bad
-	// moments, and a node that hangs lasts.
-	stopped := func() (hosts []string) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, host := range others {
-			count := func(from time.Time) (n float64) {
-				for _, v := range w.log[host] {
-					if !v.start.Before(from) && v.start.Before(from.Add(2*time.Second)) {
-						n++
-					}
-				}
-				return n
-			}
-			before, after := min(count(hung.Add(-3*time.Second)), count(hung.Add(-2*time.Second))), 0.0
-			for from := hung.Add(time.Second); time.Since(from) > 2*time.Second; from = from.Add(time.Second) {
-				after = max(after, count(from))
-			}
-			if after < 0.9*max(1, before) {
-				hosts = append(hosts, host)
-			}
-		}
-		return hosts
-	}
-	wait(func() bool { return len(stopped()) == 0 })
-	if early, least, _ := w.early(); len(early) > 0 {
-		t.Errorf("%d early, least gap %v: %s", len(early), least, early)
-	}
-	if hosts := stopped(); len(hosts) > 0 {
-		t.Errorf("fewer requests than before a node hung that does not have them: %s", hosts)
-	}
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	return roots
 }
 
 // sentinel is a master, a replica, and a Sentinel that watches them; the servers have one

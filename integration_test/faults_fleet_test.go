@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -44,6 +45,12 @@ type sites struct {
 
 	mu  sync.Mutex // guards log
 	log map[string][]coming
+}
+
+// arrival is one request as its server saw it.
+type arrival struct {
+	path       string
+	start, end time.Time // before the answer is written, and just before its last byte
 }
 
 // coming is a request that has come, and until when the site asked to be left alone.
@@ -242,8 +249,8 @@ func (w *strand) lay(t *testing.T, s *redisServer) string {
 			w.mu.Lock()
 			w.conns = append(w.conns, near, far)
 			w.mu.Unlock()
-			go carry(far, near, w.latency/2, func() bool { w.hang(); return false })
-			go carry(near, w.answers(far), w.latency/2, func() bool { w.hang(); return false })
+			go carry(far, near, w.latency/2, w.hang)
+			go carry(near, w.answers(far), w.latency/2, w.hang)
 		}
 	}()
 	return "redis://" + l.Addr().String()
@@ -269,6 +276,33 @@ func (g *greedy) Read(p []byte) (int, error) {
 		if err != nil || !g.wire.swallows.Load() {
 			return n, err
 		}
+	}
+}
+
+// carry takes what comes from one connection to the other, so much later.
+func carry(to, from net.Conn, latency time.Duration, hang func()) {
+	type parcel struct {
+		due  time.Time
+		data []byte
+	}
+	way := make(chan parcel, 1000)
+	go func() {
+		for p := range way {
+			time.Sleep(time.Until(p.due))
+			to.Write(p.data)
+		}
+		to.Close()
+	}()
+	defer close(way)
+	defer from.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		hang()
+		way <- parcel{time.Now().Add(latency), bytes.Clone(buf[:n])}
 	}
 }
 
@@ -366,6 +400,25 @@ func (r *trial) refuse(sicken, heal [][]any) {
 	do(heal)
 }
 
+func (s *redisServer) restart(t *testing.T) {
+	t.Helper()
+	s.Kill()
+	s.Server = proc.Serve(t, exec.Command(s.Cmd.Args[0], s.Cmd.Args[1:]...), s.client.Options().Addr)
+}
+
+// often does something five times a second until the test ends.
+func (s *redisServer) often(t *testing.T, args ...any) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for ctx.Err() == nil {
+			s.client.Do(ctx, args...)
+			time.Sleep(200 * time.Millisecond)
+		}
+	})
+	t.Cleanup(func() { cancel(); done.Wait() })
+}
+
 // withWires gives each process a line of its own.
 func withWires(latency func(process int) time.Duration) func(r *trial) {
 	return func(r *trial) {
@@ -391,18 +444,17 @@ func clocks(skew ...time.Duration) func(r *trial) {
 	}
 }
 
-// fleetFaults is what may happen to a fleet: the table "What holds" that its reviewers made, row by row. What has
-// short is not tried by another test of the fleet, and so it is tried without -full too.
+// fleetFaults is what may happen to a fleet: the table "What holds" that its reviewers made, row by row.
 var fleetFaults = []struct {
 	name  string
-	short bool
-	set   func(r *trial) // before the processes start
-	fault func(r *trial) // in the middle; it returns when that is over
-	early int            // at each origin: where Redis loses its memory, one start, and one that was reserved just then; -1: one for each eviction
-	most  float64        // fetches of robots.txt for each origin
+	tier  func(testing.TB) // that tries it without -full too; nil: none
+	set   func(r *trial)   // before the processes start
+	fault func(r *trial)   // in the middle; it returns when that is over
+	early int              // at each origin: where Redis loses its memory, one start, and one that was reserved just then; -1: one for each eviction
+	most  float64          // fetches of robots.txt for each origin
 }{
 	{name: "calm"},
-	{name: "kill -9 and restart of one process a second", short: true, fault: func(r *trial) {
+	{name: "kill -9 and restart of one process a second", tier: tier.Gate, fault: func(r *trial) {
 		for i := range 9 {
 			r.all[i%crew].Process.Kill()
 			r.all[i%crew].Wait()
@@ -410,7 +462,7 @@ var fleetFaults = []struct {
 			time.Sleep(time.Second)
 		}
 	}},
-	{name: "SIGSTOP of two for 7 s", short: true, fault: func(r *trial) {
+	{name: "SIGSTOP of two for 7 s", tier: tier.Gate, fault: func(r *trial) {
 		r.signal(syscall.SIGSTOP, 0, 1)
 		heal(7*time.Second, func() { r.signal(syscall.SIGCONT, 0, 1) })
 	}},
@@ -420,19 +472,19 @@ var fleetFaults = []struct {
 			heal(4500*time.Millisecond+rand.N(1500*time.Millisecond), func() { r.signal(syscall.SIGCONT, i) })
 		}
 	}},
-	{name: "Redis restarted empty", early: 2, fault: func(r *trial) { r.server.restart(r.T) }},
-	{name: "FLUSHALL", short: true, early: 2, fault: func(r *trial) { r.server.do(r.T, "FLUSHALL") }},
-	{name: "FLUSHALL with bodies of 3 s in flight", short: true, early: 2, set: func(r *trial) { r.sites.body = 3 * time.Second },
+	{name: "Redis restarted empty", tier: tier.Gate, early: 2, fault: func(r *trial) { r.server.restart(r.T) }},
+	{name: "FLUSHALL", tier: tier.Nightly, early: 2, fault: func(r *trial) { r.server.do(r.T, "FLUSHALL") }},
+	{name: "FLUSHALL with bodies of 3 s in flight", tier: tier.Nightly, early: 2, set: func(r *trial) { r.sites.body = 3 * time.Second },
 		fault: func(r *trial) { r.server.do(r.T, "FLUSHALL") }},
-	{name: "Redis away for 6 s, back empty", short: true, fault: func(r *trial) {
+	{name: "Redis away for 6 s, back empty", tier: tier.Nightly, fault: func(r *trial) {
 		r.server.Kill()
 		heal(6*time.Second, func() { r.server.restart(r.T) })
 	}},
-	{name: "SIGSTOP of Redis for 7 s", short: true, fault: func(r *trial) {
+	{name: "SIGSTOP of Redis for 7 s", tier: tier.Nightly, fault: func(r *trial) {
 		r.server.Cmd.Process.Signal(syscall.SIGSTOP)
 		heal(7*time.Second, func() { r.server.Cmd.Process.Signal(syscall.SIGCONT) })
 	}},
-	{name: "the line of one hangs for 8 s", short: true, set: withWires(straight), fault: func(r *trial) {
+	{name: "the line of one hangs for 8 s", tier: tier.Nightly, set: withWires(straight), fault: func(r *trial) {
 		r.wires[0].hangs.Store(true)
 		heal(8*time.Second, func() { r.wires[0].hangs.Store(false) })
 	}},
@@ -441,12 +493,12 @@ var fleetFaults = []struct {
 		r.wires[0].cut(1)
 		heal(8*time.Second, func() { r.wires[0].refuses.Store(false) })
 	}},
-	{name: "the line of one swallows answers", short: true, set: withWires(straight), fault: func(r *trial) {
+	{name: "the line of one swallows answers", tier: tier.Nightly, set: withWires(straight), fault: func(r *trial) {
 		r.wires[0].swallows.Store(true)
 		heal(8*time.Second, func() { r.wires[0].swallows.Store(false) })
 	}},
 	{name: "the line of one is cut", set: withWires(straight), fault: func(r *trial) { r.wires[0].cut(1) }},
-	{name: "connections cut at random", short: true, set: withWires(straight), fault: func(r *trial) {
+	{name: "connections cut at random", tier: tier.Nightly, set: withWires(straight), fault: func(r *trial) {
 		for range 40 {
 			for _, w := range r.wires {
 				w.cut(0.2)
@@ -455,7 +507,7 @@ var fleetFaults = []struct {
 		}
 	}},
 	{name: "each 0 to 300 ms away", set: withWires(func(i int) time.Duration { return time.Duration(i) * 100 * time.Millisecond })},
-	{name: "one 300 ms away", short: true, set: withWires(func(i int) time.Duration { return time.Duration(i/3) * 300 * time.Millisecond })},
+	{name: "one 300 ms away", tier: tier.Nightly, set: withWires(func(i int) time.Duration { return time.Duration(i/3) * 300 * time.Millisecond })},
 	{name: "Redis full", fault: func(r *trial) { r.refuse(redisRefusals[2].sicken, redisRefusals[2].heal) }},
 	{name: "Redis READONLY", fault: func(r *trial) { r.refuse(redisRefusals[1].sicken, redisRefusals[1].heal) }},
 	{name: "an ACL without scripts", fault: func(r *trial) { r.refuse(redisRefusals[3].sicken, redisRefusals[3].heal) }},
@@ -463,18 +515,25 @@ var fleetFaults = []struct {
 	{name: "Redis 5 ms away", set: far(5 * time.Millisecond)},
 	{name: "Redis 20 ms away", set: far(20 * time.Millisecond)},
 	{name: "Redis 30 ms away", set: far(30 * time.Millisecond)},
-	{name: "Redis 50 ms away", short: true, set: far(50 * time.Millisecond)},
+	{name: "Redis 50 ms away", tier: tier.Nightly, set: far(50 * time.Millisecond)},
 	{name: "Redis 300 ms away", set: far(300 * time.Millisecond)},
 	{name: "clocks 2 s apart to each side", set: clocks(0, 2*time.Second, -2*time.Second, 0)},
 	// A process that takes the file for too old reads it before it knows the delay: early.
 	{name: "clocks an hour apart to each side", most: 3, early: 1, set: clocks(0, time.Hour, -time.Hour, 0)},
-	{name: "a cluster of three", short: true, set: func(r *trial) { r.url = startCluster(r.T).url }},
-	{name: "Sentinel failover", short: true, early: 2, set: func(r *trial) {
+	{name: "a cluster of three, some of whose slots move", tier: tier.Nightly, set: func(r *trial) {
+		c := startCluster(r.T)
+		r.url, r.fail = c.url, func() {
+			for i := range 9 {
+				c.move(r.T, "{"+siteURL(i).Scheme+"://"+siteURL(i).Host+"}")
+			}
+		}
+	}, fault: func(r *trial) { r.fail() }},
+	{name: "Sentinel failover", tier: tier.Nightly, early: 2, set: func(r *trial) {
 		s := startSentinel(r.T)
 		r.url, r.fail = s.url, func() { s.failover(r.T) }
 	}, fault: func(r *trial) { r.fail() }},
-	{name: "a master of a cluster killed", short: true, set: losesMaster(syscall.SIGKILL), fault: func(r *trial) { r.fail() }},
-	{name: "a master of a cluster stopped", set: losesMaster(syscall.SIGSTOP), fault: func(r *trial) { r.fail() }},
+	{name: "a master of a cluster killed", tier: tier.Nightly, set: losesMaster(syscall.SIGKILL), fault: func(r *trial) { r.fail() }},
+	{name: "a master of a cluster stopped", tier: tier.Nightly, set: losesMaster(syscall.SIGSTOP), fault: func(r *trial) { r.fail() }},
 	{name: "allkeys-lru at 3 MB, filled all the time", early: -1, most: 9, set: func(r *trial) {
 		r.server.do(r.T, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 		r.server.do(r.T, "CONFIG", "SET", "maxmemory", "3mb")
@@ -529,15 +588,19 @@ func middle() time.Duration {
 // Whatever fails, no site sees two visitors where it asked for one: four processes that are set up as README has it,
 // 27 seconds each with -full, 300 origins that ask for what is above and below the delay that a Pacer begins with.
 func TestFleetWhateverFails(t *testing.T) {
-	tier.Nightly(t)
+	tier.Gate(t)
 	aside(t)
 	dir := t.TempDir()
 	skewed := sync.OnceValues(func() (string, error) { return skewedProgram(dir) })
 	for _, tt := range fleetFaults {
 		t.Run(tt.name, func(t *testing.T) {
 			aside(t)
-			if !*sizes.Full && !tt.short {
+			switch {
+			case *sizes.Full:
+			case tt.tier == nil:
 				t.Skip("with -full")
+			default:
+				tt.tier(t)
 			}
 			r := &trial{T: t, sites: &sites{log: map[string][]coming{}, late: sync.OnceValue(proc.WatchMachine())}, origins: 9, callers: 9, skewed: skewed, closed: make(chan string, 99)}
 			if *sizes.Full {
@@ -687,6 +750,14 @@ func childCrawls(redisURL, site string) {
 		fmt.Printf("%q", err)
 	}
 	fmt.Println()
+}
+
+// fleetClient is a client for which all sites are at one address.
+func fleetClient(p *client.Pacer, site string) *http.Client {
+	return &http.Client{Transport: &client.Transport{
+		UserAgent: userAgent, Pacer: p,
+		Base: &http.Transport{MaxIdleConnsPerHost: 100, DialContext: dialTo(site)},
+	}}
 }
 
 // once fetches a page, and waits for its turn first or in doing so.

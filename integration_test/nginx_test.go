@@ -2,14 +2,8 @@ package integration_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -38,7 +32,7 @@ const nginxSites = `
 	server { listen 127.0.0.1:%[1]s; server_name dated.test; etag off; }
 	server { listen 127.0.0.1:%[1]s; server_name endless.test; gzip on; gzip_min_length 0; gzip_types text/plain; chunked_transfer_encoding off; }
 	server { listen 127.0.0.1:%[1]s; server_name moved.test; return 301 http://plain.test/robots.txt; }
-	server { listen 127.0.0.1:%[1]s; server_name secured.test; return 308 https://$host$request_uri; }
+	server { listen 127.0.0.1:%[1]s; server_name secured.example.com; return 308 https://$host$request_uri; }
 	server { listen 127.0.0.1:%[1]s; server_name looping.test; return 302 $request_uri; }
 	server { listen 127.0.0.1:%[1]s; server_name maze.test; return 302 $request_uri?; }
 	server { listen 127.0.0.1:%[1]s; server_name missing.test; root nothing; }
@@ -50,7 +44,7 @@ const nginxSites = `
 	server { listen 127.0.0.1:%[1]s; server_name mute.test; return 444; }
 	server { listen 127.0.0.1:%[1]s; server_name large.test; location = /robots.txt { alias files/large.txt; } }
 	server { listen 127.0.0.1:%[1]s; server_name largezip.test; gzip on; gzip_types text/plain; location = /robots.txt { alias files/large.txt; } }
-	server { listen 127.0.0.1:%[2]s ssl http2; server_name secured.test h2.test; ssl_certificate cert.pem; ssl_certificate_key key.pem; }
+	server { listen 127.0.0.1:%[2]s ssl http2; server_name secured.example.com h2.example.com; ssl_certificate cert.pem; ssl_certificate_key key.pem; }
 `
 
 // startNginx runs nginx with these sites and returns a transport to it by name.
@@ -74,7 +68,7 @@ func startNginx(t *testing.T) *http.Transport {
 	write("files/robots.txt", origins.File)
 	write("files/large.txt", origins.File+strings.Repeat("# more of it\n", 100_000))
 	write("users", "")
-	roots := certificate(t, write, "secured.test", "h2.test")
+	roots := certificate(t, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
 	ports := [2]string{proc.FreePort(t), proc.FreePort(t)}
 	write("nginx.conf", "daemon off; master_process off; error_log stderr; pid nginx.pid;\nevents {}\nhttp {"+fmt.Sprintf(nginxSites, ports[0], ports[1])+"}\n")
 
@@ -89,35 +83,6 @@ func startNginx(t *testing.T) *http.Transport {
 			return new(net.Dialer).DialContext(ctx, "tcp", "127.0.0.1:"+port)
 		},
 	}
-}
-
-// certificate writes a certificate for the names, and returns what trusts it.
-func certificate(t *testing.T, write func(name, text string), names ...string) *x509.CertPool {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: names, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write("cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
-	write("key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
-	if c, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(c)
-	return roots
 }
 
 func TestNginx(t *testing.T) {
@@ -137,9 +102,9 @@ func TestNginx(t *testing.T) {
 		{"http://dated.test", origins.Rules, 200, 0, 0, false, origins.Rules},
 		{"http://endless.test", origins.Rules, 200, 0, 0, false, origins.Rules},
 		{"http://moved.test", origins.Rules, 200, 1, 0, false, origins.Rules},
-		{"http://secured.test", origins.Rules, 200, 1, 0, false, origins.Rules},
-		{"https://secured.test", origins.Rules, 200, 0, 0, false, origins.Rules},
-		{"https://h2.test", origins.Rules, 200, 0, 0, false, origins.Rules},
+		{"http://secured.example.com", origins.Rules, 200, 1, 0, false, origins.Rules},
+		{"https://secured.example.com", origins.Rules, 200, 0, 0, false, origins.Rules},
+		{"https://h2.example.com", origins.Rules, 200, 0, 0, false, origins.Rules},
 		{"https://plain.test", origins.Disallow, 0, 0, 0, false, ""}, // a certificate for others
 		{"http://looping.test", origins.Allow, 302, 0, 0, false, ""},
 		{"http://maze.test", origins.Allow, 302, 5, 0, false, ""},

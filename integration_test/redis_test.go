@@ -1,11 +1,13 @@
 package integration_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
-	"net/url"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,9 +23,10 @@ import (
 	"github.com/robotsgate/robotsgate/cache/cachetest"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
+	"github.com/robotsgate/robotsgate/integration_test/internal/redisinfo"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/tier"
+	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -70,51 +73,86 @@ func TestRedisPassesTheSuiteForStores(t *testing.T) {
 	})
 }
 
-// What a Store may count on in Redis: values expire, an over-long one is not read, a lock is given
-// back by its holder alone, and one that comes too late is given back at once.
+// What a Store may count on in Redis: values and locks expire, an over-long value is not read, and a lock is given
+// back by its holder alone.
 func TestRedisKeepsNothingForEver(t *testing.T) {
 	s := startRedis(t)
 	store, ctx := openRedis(t, s.url), t.Context()
 	if err := store.Put(ctx, "a", []byte("value"), time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if left := s.client.PTTL(ctx, "robotsgate:a").Val(); left <= 0 || left > time.Hour {
-		t.Errorf("a value that was put for an hour expires in %v", left)
+	unlock, ok, err := store.Lock(ctx, "a", time.Hour)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	for _, key := range []string{"robotsgate:a", "robotsgate:lock:a"} {
+		if left := s.client.PTTL(ctx, key).Val(); left <= 0 || left > time.Hour {
+			t.Errorf("%s was set for an hour, and expires in %v", key, left)
+		}
 	}
 	s.do(t, "set", "robotsgate:long", strings.Repeat("x", 2*cache.MaxValue))
 	if data, err := store.Get(ctx, "long"); err != nil || len(data) != cache.MaxValue+1 {
 		t.Errorf("%d bytes of an over-long value were read, %v; want one more than MaxValue", len(data), err)
-	}
-	unlock, ok, err := store.Lock(ctx, "a", time.Hour)
-	if err != nil || !ok {
-		t.Fatal(ok, err)
 	}
 	s.do(t, "set", "robotsgate:lock:a", "token of another process", "px", 60_000)
 	unlock()
 	if got := s.client.Get(ctx, "robotsgate:lock:a").Val(); got != "token of another process" {
 		t.Errorf("the lock that another process has taken since: %q", got)
 	}
-	// The answer to this call comes after its caller has left.
-	for pause := 300; ; pause *= 3 { // longer on a busy machine
-		s.do(t, "client", "pause", pause, "write")
-		late, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		unlock, ok, err := store.Lock(late, "b", time.Minute)
-		if cancel(); err != nil {
-			break
-		}
-		if !ok || pause > 5000 {
-			t.Fatalf("taken %v, want an error", ok)
-		}
-		unlock()
+}
+
+// What an origin takes of Redis on average, beside its file: its robots.txt, over real files, and its turns. What a user
+// sees is used_memory, which has the tables of keys and of expiries too, and the buffers of connections: how many there
+// are is a matter of how busy the machine is.
+func TestAnOriginIsSmallInRedis(t *testing.T) {
+	tier.Gate(t)
+	s := startRedis(t)
+	used := func() float64 {
+		return redisinfo.Number(t, s.client, "memory", "used_memory") - redisinfo.Number(t, s.client, "memory", "mem_clients_normal")
 	}
-	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		unlock, ok, err := store.Lock(ctx, "b", time.Minute)
-		if ok {
-			unlock()
-			break
+	files := slices.Collect(maps.Values(vectors.Corpus(t)))
+	mean := float64(len(bytes.Join(files, nil))) / float64(len(files))
+	c, store := &cache.Cache{Store: openRedis(t, s.url), StoreTimeout: busy}, openTurns(t, s.url)
+	for _, row := range []struct {
+		name       string
+		file, most float64
+		put        func(i int) error
+	}{
+		{"robots.txt", mean, 1024, func(i int) error {
+			body := files[i%len(files)]
+			load := func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error) {
+				return &fetch.Result{StatusCode: 200, Policy: policy.Parse(body), Body: body, Time: time.Now()}, nil
+			}
+			_, _, err := c.Get(t.Context(), originOf(t, siteURL(i).String()), &cache.Source{Load: load})
+			return err
+		}},
+		{"turns", 0, 512, func(i int) error { // 220 to 390, by how its tables have grown
+			name := fmt.Sprintf("https://www.an-origin-of-length%05d.net", i)
+			_, err := store.Pause(t.Context(), name, time.Hour)
+			_, _, reserveErr := store.Reserve(t.Context(), name, time.Second, 24*time.Hour)
+			return errors.Join(err, reserveErr)
+		}},
+	} {
+		const origins, callers = 10_000, 50
+		before := used()
+		var work sync.WaitGroup
+		for from := range callers {
+			work.Go(func() {
+				for i := from; i < origins; i += callers {
+					if err := row.put(i); err != nil {
+						t.Error(err)
+					}
+				}
+			})
 		}
-		if time.Since(start) > 30*time.Second {
-			t.Fatalf("a lock that was given too late is held after 30 s: %v", err)
+		work.Wait()
+		if err := c.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		each := (used()-before)/origins - row.file
+		t.Logf("%s: %.0f bytes of used_memory an origin, beside a file of %.0f", row.name, each, row.file)
+		if each > row.most {
+			t.Errorf("%s: %.0f bytes of used_memory an origin, want %.0f at most", row.name, each, row.most)
 		}
 	}
 }
@@ -166,14 +204,14 @@ var redisFaults = []struct {
 	{"a value of the wrong type", func(t *testing.T) (string, func()) {
 		s := startRedis(t)
 		for i := range 200 {
-			s.do(t, "RPUSH", fmt.Sprintf("robotsgate:RGC4 http://a%d.example", i), "element")
+			s.do(t, "RPUSH", fmt.Sprintf("robotsgate:RGC5 http://a%d.example ", i), "element")
 		}
 		return s.url, nil
 	}, 10, 0},
 	{"a value of 10 MB", func(t *testing.T) (string, func()) {
 		s := startRedis(t)
 		for i := range 20 {
-			s.do(t, "SET", fmt.Sprintf("robotsgate:RGC4 http://a%d.example", 10*i), strings.Repeat("x", 10_000_000))
+			s.do(t, "SET", fmt.Sprintf("robotsgate:RGC5 http://a%d.example ", 10*i), strings.Repeat("x", 10_000_000))
 		}
 		return s.url, nil
 	}, 20, 0},
@@ -199,11 +237,9 @@ func (s *redisServer) do(t *testing.T, args ...any) {
 	}
 }
 
-// A broken Redis makes no verdict worse, no hit slower, and no miss more than 100 ms. A clock
-// holds the last only with -full: package cache has it in virtual time.
+// A broken Redis makes no verdict worse, and is left alone. What it costs is held by package cache in virtual time.
 func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 	tier.Gate(t)
-	const waits = 100 * time.Millisecond
 	goroutines := runtime.NumGoroutine()
 	t.Run("with", func(t *testing.T) { // returns when all have ended
 		for _, fault := range redisFaults {
@@ -217,39 +253,25 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 				var log proc.Log
 				c := &cache.Cache{Store: store, StoreTimeout: 100 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 				var fetches atomic.Int32
-				worst := time.Duration(0)
-				busy := proc.WatchMachine()
 				for i := range 200 {
 					if i == 100 && midway != nil {
 						midway()
 					}
 					time.Sleep(fault.pause)
-					start := time.Now()
 					askAndCheck(t, c, i, &fetches)
-					worst = max(worst, time.Since(start))
-				}
-				// A miss is a few steps, each of which a busy machine can delay.
-				slack := 50*time.Millisecond + 4*busy()
-				if *sizes.Full && worst > waits+slack {
-					t.Errorf("a miss took %v, want %v at most, and %v for a machine that is busy", worst, waits, slack)
 				}
 				// A miss gets, locks and puts. Of the writers, 64 at a time, two rounds may fail before it is known.
 				if n, most := c.Stats().StoreErrors, 3*fault.misses+2*64; n > uint64(most) {
 					t.Errorf("%d calls of the store failed, want at most %d: is the breaker not open?", n, most)
 				}
-				hit := hitTime(t, c, &fetches)
 				if n := fetches.Load(); n != 200 {
 					t.Errorf("%d fetches of 200 files", n)
-				}
-				if *sizes.Full && hit > 20*time.Microsecond+slack/1000 {
-					t.Errorf("a hit takes %v", hit)
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				closed := c.Shutdown(ctx)
 				store.Close()
-				t.Logf("worst miss %v, median hit %v, %d errors of the store, Close: %v\n%s",
-					worst.Round(time.Microsecond), hit, c.Stats().StoreErrors, closed, &log)
+				t.Logf("%d errors of the store, Close: %v\n%s", c.Stats().StoreErrors, closed, &log)
 				if n := strings.Count(log.String(), "\n"); n > 4 {
 					t.Errorf("%d lines in the log, want one for each change", n)
 				}
@@ -281,34 +303,4 @@ func askAndCheck(t *testing.T, c *cache.Cache, i int, fetches *atomic.Int32) {
 	if r.Policy.Decide("examplebot", path).Allowed || !r.Policy.Decide("examplebot", fmt.Sprintf("/private%d/", i+1)).Allowed {
 		t.Errorf("origin %d has not its own rules: %s", i, r.Policy)
 	}
-}
-
-// hitTime is the median time of a hit, in groups of 100.
-func hitTime(t *testing.T, c *cache.Cache, fetches *atomic.Int32) time.Duration {
-	o := originOf(t, siteURL(7).String())
-	var groups []time.Duration
-	for range 101 {
-		start := time.Now()
-		for range 100 {
-			if r, _, err := c.Get(t.Context(), o, &cache.Source{Load: nil}); err != nil || r.Err != nil {
-				t.Fatal(err, r.Err)
-			}
-		}
-		groups = append(groups, time.Since(start)/100)
-	}
-	slices.Sort(groups)
-	return groups[len(groups)/2]
-}
-
-func originOf(t testing.TB, raw string) fetch.Origin {
-	t.Helper()
-	u, err := url.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := fetch.OriginOf(u)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,16 +38,11 @@ type crowd struct {
 	client http.Client
 
 	sent, refused, unreachable, gaveUp atomic.Int64
-
-	latest atomic.Int64 // return after a deadline, in ns
-	mu     sync.Mutex
-	late   []time.Duration // all of them
-	over   atomic.Int64    // returns after lateness that the scheduler is to blame for
 }
 
 func (c *crowd) String() string {
-	return fmt.Sprintf("sent %d, refused by a rule %d, refused as unreachable %d, given up %d; latest return %v after a deadline (%d more than %v, by the scheduler)",
-		c.sent.Load(), c.refused.Load(), c.unreachable.Load(), c.gaveUp.Load(), time.Duration(c.latest.Load()), c.over.Load(), lateness)
+	return fmt.Sprintf("sent %d, refused by a rule %d, refused as unreachable %d, given up %d",
+		c.sent.Load(), c.refused.Load(), c.unreachable.Load(), c.gaveUp.Load())
 }
 
 // run does all work and returns how long it took.
@@ -75,7 +69,7 @@ func (c *crowd) run(t *testing.T, callers int, work []errand) time.Duration {
 func (c *crowd) ask(t *testing.T, e errand) {
 	ctx, cancel := context.WithTimeout(context.Background(), e.deadline)
 	defer cancel()
-	err := c.punctually(t, ctx, e)
+	err := c.send(ctx, e.site.scheme+"://"+e.site.origins[0].Name+e.page.path)
 
 	refusal, _ := errors.AsType[*client.DisallowedError](err)
 	switch {
@@ -99,41 +93,6 @@ func (c *crowd) ask(t *testing.T, e errand) {
 	default:
 		t.Errorf("%s: %v", e, err)
 	}
-}
-
-// punctually sends the request of e and has it return in time.
-func (c *crowd) punctually(t *testing.T, ctx context.Context, e errand) error {
-	url := e.site.scheme + "://" + e.site.origins[0].Name + e.page.path
-	if e.deadline == patience {
-		return c.send(ctx, url)
-	}
-	deadline, _ := ctx.Deadline()
-	v := keepVigil(deadline)
-	err := c.send(ctx, url)
-	late, excuse := v.end()
-	raise(&c.latest, int64(late))
-	c.mu.Lock()
-	c.late = append(c.late, late)
-	c.mu.Unlock()
-	switch {
-	case late > lateness+excuse:
-		t.Errorf("%s: returned %v after the deadline, want %v at most, and what the scheduler takes (%v)", e, late, lateness, excuse)
-	case late > lateness:
-		c.over.Add(1)
-	}
-	return err
-}
-
-// usual is how late the more punctual half is at most. A machine that is short of
-// processors makes some callers late; it takes the library to make all of them late.
-func (c *crowd) usual() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.late) == 0 {
-		return 0
-	}
-	slices.Sort(c.late)
-	return c.late[len(c.late)/2]
 }
 
 // send asks for a page, with credentials that are for it alone, and reads it.

@@ -1,10 +1,7 @@
 package proc
 
 import (
-	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
@@ -29,18 +26,6 @@ func threadTime() time.Duration {
 		panic(err)
 	}
 	return time.Duration(t.Nano())
-}
-
-// Starved is how long the threads of this process have waited for a processor, in all.
-func Starved() (all time.Duration) {
-	threads, _ := filepath.Glob("/proc/self/task/*/schedstat")
-	for _, thread := range threads {
-		var ran, waited time.Duration
-		data, _ := os.ReadFile(thread) // no error: it has ended
-		fmt.Sscan(string(data), &ran, &waited)
-		all += waited
-	}
-	return all
 }
 
 // group gives cmd a process group, which a test binary that is killed takes with it.

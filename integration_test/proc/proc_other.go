@@ -18,9 +18,6 @@ func CPUTime(f func()) time.Duration {
 	return best
 }
 
-// Starved is how long the threads of this process have waited for a processor, in all. It is not known here.
-func Starved() time.Duration { return 0 }
-
 func group(*exec.Cmd) {}
 
 func kill(cmd *exec.Cmd) error { return cmd.Process.Kill() }
