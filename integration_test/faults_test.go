@@ -203,39 +203,3 @@ func TestEveryMisbehaviourHasItsVerdict(t *testing.T) {
 		t.Errorf("dialled %q", strays)
 	}
 }
-
-// A site that was good says something else, or nothing, when its file is asked for again.
-// The Fetcher says so; that the last good copy outlives an outage is for the cache.
-func TestAFaultThatComesLater(t *testing.T) {
-	tier.Gate(t)
-	n, err := origins.Start(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.Close()
-	f := fetch.Fetcher{Transport: n.Transport(), Timeout: 6 * time.Second, Retries: -1}
-	seen := 0
-	for i, fault := range origins.Faults() {
-		if fault.Then == "" {
-			continue
-		}
-		seen++
-		sites := fault.Site(fmt.Sprintf("f%d.test", i))
-		n.Add(sites...)
-		o := originOf(t, "http://"+sites[0].Name)
-		first, err := f.Fetch(t.Context(), o, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		then, err := f.Fetch(t.Context(), o, first)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if a, b := verdictOf(first.Policy), verdictOf(then.Policy); a != fault.RFC9309 || b != fault.Then {
-			t.Errorf("%s: got %s and then %s, want %s and %s", fault.Name, a, b, fault.RFC9309, fault.Then)
-		}
-	}
-	if seen == 0 {
-		t.Error("no fault comes later")
-	}
-}

@@ -64,57 +64,6 @@ func TestOneFetchForAThousandCallers(t *testing.T) {
 	}
 }
 
-func TestACancelledCallerFailsNoOther(t *testing.T) {
-	asked, release := make(chan struct{}), make(chan struct{})
-	origin, record := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		close(asked)
-		<-release
-		io.WriteString(w, rules)
-	})
-	rt := gate(nil)
-
-	first, cancel := context.WithCancel(t.Context())
-	firstErr, secondErr := make(chan error), make(chan error)
-	go func() {
-		_, err := do(first, rt, origin+"/public")
-		firstErr <- err
-	}()
-	<-asked
-	go func() {
-		_, err := do(t.Context(), rt, origin+"/public")
-		secondErr <- err
-	}()
-	cancel()
-	if err := <-firstErr; !errors.Is(err, context.Canceled) || errors.As(err, new(*client.DisallowedError)) {
-		t.Errorf("cancelled caller got %v, want context.Canceled", err)
-	}
-	close(release)
-	if err := <-secondErr; err != nil {
-		t.Errorf("the other caller got %v", err)
-	}
-	check(t, rt, origin, byRules) // nothing of the cancellation is kept
-	if n := len(record.of("/robots.txt")); n != 1 {
-		t.Errorf("robots.txt was fetched %d times, want once", n)
-	}
-}
-
-func TestADeadlineIsTheCallersOwn(t *testing.T) {
-	release := make(chan struct{})
-	origin, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		<-release
-		io.WriteString(w, rules)
-	})
-	rt := gate(nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, err := do(ctx, rt, origin+"/public")
-	if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*client.DisallowedError)) {
-		t.Errorf("got %v, want context.DeadlineExceeded", err)
-	}
-	close(release)
-	check(t, rt, origin, byRules)
-}
-
 // "Said no", "did not answer" and "I was cancelled" are told apart by type and value.
 func TestATimeoutOfRobotsIsNotTheCallersDeadline(t *testing.T) {
 	origin, _ := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -260,52 +209,5 @@ func TestRobotsRequestsCarryNothingOfTheCallers(t *testing.T) {
 	}
 	if got := robots[0].UserAgent(); got != userAgent {
 		t.Errorf("robots.txt was asked for as %q, want %q", got, userAgent)
-	}
-}
-
-func TestRobotsTxtItselfIsAlwaysSent(t *testing.T) {
-	for _, body := range []string{"User-agent: *\nDisallow: /\n", ""} {
-		record := new(seen)
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			record.add(r)
-			if body == "" {
-				w.WriteHeader(http.StatusServiceUnavailable)
-			}
-			io.WriteString(w, "page")
-		}))
-		if sent, refusal := get(t, gate(nil), s.URL+"/robots.txt"); !sent {
-			t.Errorf("robots.txt was refused: %v", refusal)
-		}
-		if n := len(record.of("/robots.txt")); n != 1 {
-			t.Errorf("asking for robots.txt took %d requests, want 1", n)
-		}
-		s.Close()
-	}
-}
-
-// The Host on the wire says which origin a request is for, not the address it goes to.
-func TestAHostOverrideIsDecidedForTheNamedOrigin(t *testing.T) {
-	record := new(seen)
-	s := httptest.NewServer(handler(record, func(w http.ResponseWriter, r *http.Request) {
-		if r.Host == "strict.example" {
-			io.WriteString(w, "User-agent: *\nDisallow: /\n")
-		}
-	}))
-	defer s.Close()
-	rt := gate(nil)
-	if sent, refusal := get(t, rt, s.URL+"/public"); !sent {
-		t.Errorf("the address's own origin allows: %v", refusal)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/public", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Host = "strict.example"
-	if _, err := rt.RoundTrip(req); !errors.As(err, new(*client.DisallowedError)) {
-		t.Errorf("got %v, want the refusal of strict.example's rules", err)
-	}
-	robots := record.of("/robots.txt")
-	if len(robots) != 2 || robots[1].Host != "strict.example" {
-		t.Errorf("robots.txt was not asked for under the named host: %v", robots)
 	}
 }

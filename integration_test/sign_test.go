@@ -1,14 +1,12 @@
 package integration_test
 
 import (
-	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	mrand "math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -21,7 +19,6 @@ import (
 	"github.com/robotsgate/robotsgate/client/sign"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/tier"
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 // walled is a site, under any name, that admits only requests which are signed.
@@ -83,10 +80,8 @@ func (w *walled) serve(rw http.ResponseWriter, r *http.Request) {
 // client reaches the site under all names.
 func (w *walled) client(hook func(*http.Request) error) (*http.Client, *client.Transport) {
 	base := &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, w.Listener.Addr().String())
-		},
+		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true},
+		DialContext:         dialTo(w.Listener.Addr().String()),
 		MaxIdleConnsPerHost: 4,
 	}
 	gate := &client.Transport{Base: base, UserAgent: userAgent, Sign: hook}
@@ -145,46 +140,6 @@ func TestEverySignedRequestVerifies(t *testing.T) {
 	}
 	if len(w.refused) > 0 || w.verified < requests || len(w.asked) < 8 {
 		t.Errorf("%d verified, of %d hosts; refused: %q", w.verified, len(w.asked), w.refused[:min(len(w.refused), 5)])
-	}
-}
-
-// A site that answers 403 to what is not signed does so for robots.txt, too: RFC 9309 reads
-// that as permission. With Sign its rules are known, and hold.
-func TestAWalledSiteIsReadOnlyWithASignature(t *testing.T) {
-	s := newSigner(t)
-	for _, c := range []struct {
-		name    string
-		hook    func(*http.Request) error
-		sent    bool
-		reason  policy.Reason
-		private int
-	}{
-		{"unsigned", nil, true, policy.ReasonUnavailable, http.StatusForbidden},
-		{"signed", s.Sign, false, policy.ReasonRule, 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			w := newWalled(t, s)
-			cl, gate := w.client(c.hook)
-			defer gate.CloseIdleConnections()
-			req, err := http.NewRequest(http.MethodGet, "https://walled.example/private", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			a, err := gate.Decide(t.Context(), req.URL)
-			if err != nil || a.Allowed != c.sent || a.Reason != c.reason {
-				t.Errorf("decided %v, %v", a, err)
-			}
-			resp, err := cl.Do(req)
-			if c.sent {
-				if err != nil || resp.StatusCode != c.private {
-					t.Errorf("%v, %v", resp, err)
-				}
-				return
-			}
-			if _, ok := errors.AsType[*client.DisallowedError](err); !ok {
-				t.Errorf("sent: %v", err)
-			}
-		})
 	}
 }
 
