@@ -3,7 +3,6 @@ package bench
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -59,7 +58,6 @@ func isHTML(body []byte) bool {
 func race(b *testing.B, ours, theirs func()) {
 	b.Helper()
 	var us, them, ratio []float64
-	b.ReportAllocs()
 	for b.Loop() {
 		runtime.GC() // the garbage of one side is none of the other's business
 		x := stopwatch(ours)
@@ -72,8 +70,6 @@ func race(b *testing.B, ours, theirs func()) {
 	b.ReportMetric(median(ratio), "x-temoto")
 	b.ReportMetric(slices.Min(them)/slices.Min(us), "x-best")
 	b.ReportMetric(0, "ns/op") // of both sides together: says nothing
-	b.ReportMetric(0, "B/op")
-	b.ReportMetric(0, "allocs/op")
 }
 
 func stopwatch(f func()) float64 {
@@ -87,25 +83,4 @@ func median(s []float64) float64 { return quantile(s, 0.5) }
 func quantile(s []float64, q float64) float64 {
 	s = slices.Sorted(slices.Values(s))
 	return s[int(q*float64(len(s)-1))]
-}
-
-// rules returns a file of n rules in one group.
-func rules(n int, format string) []byte {
-	var b bytes.Buffer
-	b.WriteString("User-agent: *\n")
-	for i := range n {
-		fmt.Fprintf(&b, "Disallow: "+format+"\n", i)
-	}
-	return b.Bytes()
-}
-
-// largest returns a file of 31,843 rules, as many as the largest known in the
-// wild has, kept short enough for the parsing limit.
-func largest() []byte {
-	var b bytes.Buffer
-	b.WriteString("User-agent:*\n")
-	for i := range 31_843 {
-		fmt.Fprintf(&b, "Allow:/%05x\n", i*7)
-	}
-	return b.Bytes()
 }

@@ -1,10 +1,8 @@
 package bench
 
 import (
-	"flag"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/temoto/robotstxt"
@@ -71,37 +69,4 @@ func mean(s []float64) float64 {
 		sum += x
 	}
 	return sum / float64(len(s))
-}
-
-// With 200,000 origins the peer takes some 4 GB.
-var held = flag.Int("origins", 10_000, "how many origins BenchmarkCollect holds")
-
-// BenchmarkCollect times a full garbage collection while a crawler holds the
-// rules of many origins.
-func BenchmarkCollect(b *testing.B) {
-	sites := sites(b)
-	collect := func(f func(*site) any) float64 {
-		kept := make([]any, *held)
-		for i := range kept {
-			kept[i] = f(sites[i%len(sites)])
-		}
-		runtime.GC()
-		var took []float64
-		for range 5 {
-			start := time.Now()
-			runtime.GC()
-			took = append(took, float64(time.Since(start)))
-		}
-		runtime.KeepAlive(kept)
-		return median(took)
-	}
-	for b.Loop() {
-		base := collect(func(*site) any { return nil })
-		us := collect(func(s *site) any { return policy.Parse(s.body).Combined("ExampleBot") }) - base
-		them := collect(func(s *site) any { r, _ := robotstxt.FromBytes(s.body); return r }) - base
-		b.ReportMetric(us/1e6, "ms-policy")
-		b.ReportMetric(them/1e6, "ms-temoto")
-		b.ReportMetric(100*us/them, "%-temoto")
-	}
-	b.ReportMetric(0, "ns/op")
 }

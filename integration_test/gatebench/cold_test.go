@@ -2,60 +2,51 @@ package gatebench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"runtime"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/sides"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 // BenchmarkCold is the first question about an origin, 64 origins at once, beside a bare GET
 // of the same robots.txt over a fresh connection. The files are real, the server is on
 // loopback and in this process, so both sides pay for it. Fetcher is the part of the first
-// question that reads robots.txt: what is left is the cache's and the gate's. Parse is the
-// bare GET and then the parser, the least that an answer to the question can take.
+// question that reads robots.txt: what is left is the cache's and the gate's.
 //
 //	go test -run XXX -bench Cold -benchtime 21x -count 3
 func BenchmarkCold(b *testing.B) {
 	const atOnce, perRound = 64, 2048
 	hosts := serveFiles(b)
 	bare := &http.Transport{DisableKeepAlives: true}
-	readBy := func(ctx context.Context, rt *http.Transport, host string) ([]byte, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/robots.txt", nil)
+	get := func(host string) error {
+		req, err := http.NewRequest(http.MethodGet, "http://"+host+"/robots.txt", nil)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		req.Header.Set("User-Agent", agent)
-		res, err := rt.RoundTrip(req)
+		res, err := bare.RoundTrip(req)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer res.Body.Close()
-		return io.ReadAll(res.Body)
+		_, err = io.ReadAll(res.Body)
+		return err
 	}
-	read := func(host string) ([]byte, error) { return readBy(context.Background(), bare, host) }
-	get := func(host string) error { _, err := read(host); return err }
 	round := func(ask func(host string) error) func() time.Duration {
 		return func() time.Duration {
 			names := hosts(perRound)
@@ -100,43 +91,6 @@ func BenchmarkCold(b *testing.B) {
 			return err
 		}), round(get))
 	})
-	b.Run("parse", func(b *testing.B) {
-		sides.Compare(b, perRound, round(func(host string) error {
-			body, err := read(host)
-			policy.Parse(body)
-			return err
-		}), round(get))
-	})
-	b.Run("by hand", func(b *testing.B) {
-		kept, err := lru.New[string, *policy.Policy](1 << 20)
-		if err != nil {
-			b.Fatal(err)
-		}
-		guarded := &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Control: loopbackOnly}).DialContext}
-		var flights singleflight.Group
-		sides.Compare(b, perRound, round(func(host string) error {
-			if _, ok := kept.Get(host); ok {
-				return errors.New("asked before")
-			}
-			got := <-flights.DoChan(host, func() (any, error) {
-				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-				defer cancel()
-				body, err := readBy(ctx, guarded, host)
-				kept.Add(host, policy.Parse(body))
-				return nil, err
-			})
-			return got.Err
-		}), round(get))
-	})
-}
-
-// loopbackOnly is a net.Dialer's Control that looks at addresses.
-func loopbackOnly(_, address string, _ syscall.RawConn) error {
-	a, err := netip.ParseAddrPort(address)
-	if err == nil && !a.Addr().IsLoopback() {
-		err = errors.New("not loopback")
-	}
-	return err
 }
 
 // serveFiles serves the corpus on loopback, file by file. It returns a function that names so

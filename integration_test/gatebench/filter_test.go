@@ -34,7 +34,7 @@ func BenchmarkFilter(b *testing.B) {
 	dir := b.TempDir()
 	list, bin, file := filepath.Join(dir, "urls"), filepath.Join(dir, "robots"), filepath.Join(dir, "robots.db")
 	writeList(b, list)
-	build(b, ".", bin, "github.com/robotsgate/robotsgate/cmd/robots")
+	build(b, bin, "github.com/robotsgate/robotsgate/cmd/robots")
 	filter := func(more ...string) func() time.Duration {
 		args := []string{bin, "filter", "--connect-to", "::" + server.Listener.Addr().String()}
 		return reading(b, list, append(args, more...)...)

@@ -26,7 +26,6 @@ import (
 // service is a process of "robots serve" whose sites are all answered by this one.
 type service struct {
 	addr string
-	pid  int
 	bin  string
 	to   string // the flag that leads to the sites
 }
@@ -40,55 +39,33 @@ func serve(b *testing.B) *service {
 	}))
 	b.Cleanup(site.Close)
 	s := &service{bin: filepath.Join(b.TempDir(), "robots"), to: "--connect-to=::" + site.Listener.Addr().String()}
-	build(b, ".", s.bin, "github.com/robotsgate/robotsgate/cmd/robots")
-	s.addr, s.pid = start(b, s.bin, "serve", "--listen=127.0.0.1:0", "--cache=none", "--private",
+	build(b, s.bin, "github.com/robotsgate/robotsgate/cmd/robots")
+	s.addr = start(b, s.bin, "serve", "--listen=127.0.0.1:0", "--cache=none", "--private",
 		"--agent=ExampleBot", s.to)
 	return s
 }
 
 // start runs a program that says where it listens, and ends it with the benchmark.
-func start(b *testing.B, bin string, args ...string) (addr string, pid int) {
+func start(b *testing.B, bin string, args ...string) (addr string) {
 	b.Helper()
-	cmd := exec.Command(bin, args...)
-	_, addr, _ = strings.Cut(proc.FirstLine(b, cmd), "http://")
-	return addr, cmd.Process.Pid
+	_, addr, _ = strings.Cut(proc.FirstLine(b, exec.Command(bin, args...)), "http://")
+	return addr
 }
 
 // plain is what a net/http server costs that writes fixed bytes, with the time limits of the
-// service: without them it could not be left running. With a robots.txt it does by hand what the
-// service does: it reads the question, decides, and writes an answer of the same length as JSON. It
-// bounds nothing, and knows one site.
+// service: without them it could not be left running.
 const plain = `package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
-	"strings"
 	"time"
-
-	"github.com/robotsgate/robotsgate/policy"
 )
-
-type answer struct {
-	URL     string      ` + "`json:\"url\"`" + `
-	Agent   string      ` + "`json:\"agent\"`" + `
-	Allowed bool        ` + "`json:\"allowed\"`" + `
-	Rule    policy.Rule ` + "`json:\"rule\"`" + `
-	Until   time.Time   ` + "`json:\"until\"`" + `
-	Rest    string      ` + "`json:\"rest\"`" + `
-}
 
 func main() {
 	body, _ := os.ReadFile(os.Args[1])
-	policies := map[string]*policy.Policy{}
-	if len(os.Args) > 2 {
-		policies["www.site.example"] = policy.Parse([]byte(os.Args[2]))
-	}
-	rest := strings.Repeat("x", max(len(body)-200, 0))
 	l, _ := net.Listen("tcp", "127.0.0.1:0")
 	fmt.Printf("http://%s\n", l.Addr())
 	s := &http.Server{ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 3 * time.Minute, IdleTimeout: 2 * time.Minute}
@@ -96,19 +73,7 @@ func main() {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Content-Type", "application/json")
-		if len(policies) == 0 {
-			w.Write(body)
-			return
-		}
-		q, err := url.ParseQuery(r.URL.RawQuery)
-		u, err2 := url.Parse(q.Get("url"))
-		if err != nil || err2 != nil {
-			http.Error(w, "no question", 400)
-			return
-		}
-		d := policies[u.Host].Decide("ExampleBot", u.RequestURI())
-		text, _ := json.Marshal(answer{u.String(), "ExampleBot", d.Allowed, d.Rule, time.Now().Add(time.Hour), rest})
-		w.Write(text)
+		w.Write(body)
 	})
 	s.Serve(l)
 }
@@ -209,12 +174,9 @@ func BenchmarkServeDecide(b *testing.B) {
 	if err := os.WriteFile(body, one.body.Bytes(), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	build(b, ".", bin, src)
-	addr, _ := start(b, bin, body)
-	hand, _ := start(b, bin, body, robots)
-	bare := load(b, n, crowd(b, 16, addr, path), 200)
-	b.Run("service", func(b *testing.B) { sides.Compare(b, n, load(b, n, crowd(b, 16, s.addr, path), 200), bare) })
-	b.Run("floor", func(b *testing.B) { sides.Compare(b, n, load(b, n, crowd(b, 16, hand, path), 200), bare) })
+	build(b, bin, src)
+	addr := start(b, bin, body)
+	sides.Compare(b, n, load(b, n, crowd(b, 16, s.addr, path), 200), load(b, n, crowd(b, 16, addr, path), 200))
 }
 
 // list writes a list of URLs of 2,000 origins.
@@ -290,7 +252,7 @@ func BenchmarkServeStream(b *testing.B) {
 	}), sides.Took(filter))
 }
 
-// gateways is an nginx with three ways to ask before it passes a request on to an origin.
+// gateways is an nginx with two ways to ask before it passes a request on to an origin.
 const gateways = `worker_processes 1;
 pid nginx.pid;
 daemon off;
@@ -330,11 +292,6 @@ http {
       proxy_set_header Connection "";
     }
   }
-  server {
-    listen 127.0.0.1:$PORT5;
-    location / { auth_request /robots; proxy_pass http://origin; }
-    location = /robots { internal; return 204; }
-  }
   server { listen 127.0.0.1:$PORT3; location / { return 200 "page"; } }
   server { listen 127.0.0.1:$PORT4; location / { return 204; } }
 }
@@ -360,7 +317,7 @@ func gateway(b *testing.B, nginx, service string) (ports map[string]string) {
 }
 
 // BenchmarkServeAuthz is a request through nginx, whose auth_request asks the service, beside the
-// same nginx that asks a server that always says 204: another nginx on loopback, and then itself.
+// same nginx that asks another nginx on loopback, which always says 204.
 func BenchmarkServeAuthz(b *testing.B) {
 	const n = 10_000
 	nginx, err := exec.LookPath("nginx")
@@ -372,36 +329,5 @@ func BenchmarkServeAuthz(b *testing.B) {
 		addr := ports["127.0.0.1:"+port]
 		return load(b, n, crowd(b, 16, addr, "/articles/page.html", "User-Agent: ExampleBot/1.0"), 200)
 	}
-	for name, port := range map[string]string{"a-server": "$PORT2", "itself": "$PORT5"} {
-		b.Run(name, func(b *testing.B) { sides.Compare(b, n, side("$PORT1"), side(port)) })
-	}
-}
-
-// BenchmarkServeMemory reports the memory of the service that has decided about 10,000 origins and
-// has 1,000 connections, each of which has asked: now, and at most.
-func BenchmarkServeMemory(b *testing.B) {
-	s := serve(b)
-	file := filepath.Join(b.TempDir(), "urls")
-	var text bytes.Buffer
-	for i := range 10_000 {
-		fmt.Fprintf(&text, "http://www.site-%d.example/articles/page.html\n", i)
-	}
-	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if got := s.stream(b, file); got != 10_000 {
-			b.Fatalf("%d answers, want 10,000", got)
-		}
-		load(b, 20_000, crowd(b, 1000, s.addr, "/v1/decide?url=http://www.site-1.example/articles/page.html"), 200)()
-	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
-	if err != nil {
-		b.Skip(err)
-	}
-	for field, unit := range map[string]string{"VmRSS": "MiB-now", "VmHWM": "MiB-most"} {
-		_, rest, _ := strings.Cut(string(status), field+":")
-		kib, _ := strconv.Atoi(strings.Fields(rest)[0])
-		b.ReportMetric(float64(kib)/1024, unit)
-	}
+	sides.Compare(b, n, side("$PORT1"), side("$PORT2"))
 }

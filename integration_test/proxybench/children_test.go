@@ -13,10 +13,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"os"
-	"sync"
 	"time"
-
-	"github.com/elazarl/goproxy"
 )
 
 // serve says where it listens, and serves h there.
@@ -35,32 +32,6 @@ func readCA() tls.Certificate {
 		log.Fatal(err)
 	}
 	return ca
-}
-
-// certs keeps certificates, as goproxy recommends.
-type certs struct{ made sync.Map }
-
-func (c *certs) Fetch(host string, gen func() (*tls.Certificate, error)) (*tls.Certificate, error) {
-	if have, ok := c.made.Load(host); ok {
-		return have.(*tls.Certificate), nil
-	}
-	cert, err := gen()
-	if err == nil {
-		c.made.Store(host, cert)
-	}
-	return cert, err
-}
-
-func serveGoproxy() {
-	ca := readCA()
-	p := goproxy.NewProxyHttpServer()
-	p.Logger = log.New(io.Discard, "", 0)
-	p.Tr, p.CertStore, p.KeepAcceptEncoding = transport(), new(certs), true
-	p.OnRequest().HandleConnect(goproxy.FuncHttpsHandler(func(host string, _ *goproxy.ProxyCtx) (*goproxy.ConnectAction,
-		string) {
-		return &goproxy.ConnectAction{Action: goproxy.ConnectMitm, TLSConfig: goproxy.TLSConfigFromCA(&ca)}, host
-	}))
-	serve(p)
 }
 
 // serveBare is the parts of net/http that "robots proxy" is made of, and nothing else.

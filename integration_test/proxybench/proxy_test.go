@@ -1,4 +1,4 @@
-// Package proxybench measures "robots proxy" beside proxies that gate nothing.
+// Package proxybench measures "robots proxy" beside a proxy that gates nothing.
 package proxybench
 
 import (
@@ -31,23 +31,19 @@ const (
 	perRound = 3000
 )
 
-// role tells a child which proxy it is.
+// role tells a child that it is the other proxy.
 const role = "PROXYBENCH"
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(role) {
-	case "":
+	if os.Getenv(role) == "" {
 		os.Exit(m.Run())
-	case "goproxy":
-		serveGoproxy()
-	case "bare":
-		serveBare()
 	}
+	serveBare()
 }
 
-// BenchmarkProxy is a page of 16 KiB through "robots proxy", beside goproxy and beside the parts of
-// net/http that it is made of, which gate nothing. Each proxy is a process of its own; the site and the
-// clients, on connections that are kept, are in this one. All share the machine.
+// BenchmarkProxy is a page of 16 KiB through "robots proxy", beside the parts of net/http that it is made
+// of, which gate nothing. Each proxy is a process of its own; the site and the clients, on connections that
+// are kept, are in this one. All share the machine.
 //
 //	go test -run XXX -bench Proxy -benchtime 21x -count 3
 func BenchmarkProxy(b *testing.B) {
@@ -79,18 +75,12 @@ func BenchmarkProxy(b *testing.B) {
 		"--ca="+ca, "--ca-key="+key, "--connect-to=:80:"+plain.Listener.Addr().String(),
 		"--connect-to=:443:"+secure.Listener.Addr().String())
 	ours := start(b, robots, env)
-	for _, other := range []string{"goproxy", "bare"} {
-		theirs := start(b, exec.Command(os.Args[0]), append(env, role+"="+other))
-		for _, scheme := range []string{"http", "https"} {
-			b.Run(scheme+"/beside-"+other, func(b *testing.B) {
-				target := scheme + "://s.example.com/articles/page.html"
-				work := [2]time.Duration{ours.work(b), theirs.work(b)}
-				sides.Compare(b, perRound, load(b, ours, ca, target, len(page)), load(b, theirs, ca, target, len(page)))
-				first, second := ours.work(b)-work[0], theirs.work(b)-work[1]
-				b.ReportMetric(float64(first)/float64(second), "times-cpu")
-				b.ReportMetric(float64(first)/float64(b.N*perRound), "cpu-ns-ours")
-			})
-		}
+	theirs := start(b, exec.Command(os.Args[0]), append(env, role+"=bare"))
+	for _, scheme := range []string{"http", "https"} {
+		b.Run(scheme, func(b *testing.B) {
+			target := scheme + "://s.example.com/articles/page.html"
+			sides.Compare(b, perRound, load(b, ours, ca, target, len(page)), load(b, theirs, ca, target, len(page)))
+		})
 	}
 }
 
@@ -100,45 +90,26 @@ func must(b *testing.B, cmd *exec.Cmd) {
 	}
 }
 
-// child is a proxy that runs.
-type child struct {
-	url *url.URL
-	pid int
-}
-
-// work is the processor's time that a child has taken (proc_pid_stat(5)).
-func (c *child) work(b *testing.B) time.Duration {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.pid))
-	if err != nil {
-		b.Skip(err)
-	}
-	var user, system int64
-	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
-	fmt.Sscan(fields[11]+" "+fields[12], &user, &system)
-	const tick = time.Second / 100
-	return time.Duration(user+system) * tick
-}
-
 // start runs a proxy, which says where it listens, until the benchmark ends.
-func start(b *testing.B, cmd *exec.Cmd, env []string) *child {
+func start(b *testing.B, cmd *exec.Cmd, env []string) *url.URL {
 	cmd.Env, cmd.Stderr = env, os.Stderr
 	line := proc.FirstLine(b, cmd)
 	at, err := url.Parse(line[strings.Index(line, "http://"):])
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &child{at, cmd.Process.Pid}
+	return at
 }
 
 // load returns a side that fetches the page through a proxy.
-func load(b *testing.B, proxy *child, ca, target string, size int) func() time.Duration {
+func load(b *testing.B, proxy *url.URL, ca, target string, size int) func() time.Duration {
 	data, err := os.ReadFile(ca)
 	if err != nil {
 		b.Fatal(err)
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(data)
-	tr := &http.Transport{Proxy: http.ProxyURL(proxy.url), TLSClientConfig: &tls.Config{RootCAs: pool},
+	tr := &http.Transport{Proxy: http.ProxyURL(proxy), TLSClientConfig: &tls.Config{RootCAs: pool},
 		DisableCompression:  true,
 		MaxIdleConnsPerHost: atOnce, MaxIdleConns: atOnce}
 	b.Cleanup(tr.CloseIdleConnections)
