@@ -115,7 +115,7 @@ func TestTheGateOverFTP(t *testing.T) {
 	gate := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0"}
 	defer gate.Shutdown(t.Context())
 	c := &http.Client{Transport: gate}
-	for path, want := range map[string]string{"/public": "<nil>", "/private/x": "disallow", "/%2Fprivate/x": "different ways"} {
+	for path, want := range map[string]string{"/public": "<nil>", "/private/x": "disallow", "/%2Fprivate/x": "clients differ"} {
 		res, err := c.Get(site + path)
 		if err == nil {
 			res.Body.Close()
