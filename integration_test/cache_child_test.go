@@ -16,7 +16,6 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
@@ -60,7 +59,7 @@ func TestCacheProcessesFetchOnceForAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			aside(t)
 			origins := 300
-			if *sizes.Full {
+			if *full {
 				origins = 10_000
 			}
 			s := startRedis(t)

@@ -31,8 +31,6 @@ import (
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
-	"github.com/robotsgate/robotsgate/integration_test/internal/redisinfo"
-	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
@@ -580,7 +578,7 @@ func losesMaster(how syscall.Signal) func(r *trial) {
 
 // middle is how long after the begin something happens.
 func middle() time.Duration {
-	if *sizes.Full {
+	if *full {
 		return 9 * time.Second
 	}
 	return 4 * time.Second
@@ -597,14 +595,14 @@ func TestFleetWhateverFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			aside(t)
 			switch {
-			case *sizes.Full:
+			case *full:
 			case tt.tier == nil:
 				t.Skip("with -full")
 			default:
 				tt.tier(t)
 			}
 			r := &trial{T: t, sites: &sites{log: map[string][]coming{}, late: sync.OnceValue(proc.WatchMachine())}, origins: 9, callers: 9, skewed: skewed, closed: make(chan string, 99)}
-			if *sizes.Full {
+			if *full {
 				r.origins, r.callers = 300, 300
 			}
 			r.sites.Server = httptest.NewServer(r.sites)
@@ -672,7 +670,7 @@ func TestFleetWhateverFails(t *testing.T) {
 			early, worst := 0, ""
 			evicted := 0
 			if tt.early < 0 {
-				evicted = int(redisinfo.Number(t, r.server.client, "stats", "evicted_keys"))
+				evicted = int(r.server.number(t, "stats", "evicted_keys"))
 			}
 			for host, all := range j.early {
 				early += len(all)
@@ -690,7 +688,7 @@ func TestFleetWhateverFails(t *testing.T) {
 				t.Errorf("%d requests too early, %d keys evicted; such as %s", early, evicted, worst)
 			}
 			most := cmp.Or(tt.most, 1.05) * float64(r.origins)
-			if !*sizes.Full {
+			if !*full {
 				most += 2 // a fetch that was killed, and a Redis that a busy machine keeps from answering in time
 			}
 			if float64(j.robots) > most {

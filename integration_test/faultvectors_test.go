@@ -7,7 +7,6 @@ import (
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/internal/origins"
-	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
@@ -135,7 +134,7 @@ func TestFaultVectors(t *testing.T) {
 				t.Errorf("%d requests for one URL, want at most %d", most, limit)
 			}
 			limit := r.Expected.MaxSeconds
-			if !*sizes.Full { // on a busy machine; what waits for nothing until its time-out is still noticed
+			if !*full { // on a busy machine; what waits for nothing until its time-out is still noticed
 				limit *= 2.5
 			}
 			if r.took.Seconds() > limit+slack || r.bytes > r.Expected.MaxBytes {

@@ -13,9 +13,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
+
+// full runs tests at the sizes that the READMEs state:
+//
+//	ROBOTSGATE_TIER=nightly go test ./integration_test -run 'Cache|Fleet' -full -timeout 40m
+var full = flag.Bool("full", false, "run tests at the sizes that the READMEs state; takes some minutes")
 
 // TestMain lets copies of this test binary play the other processes of a test.
 func TestMain(m *testing.M) {
@@ -48,7 +52,7 @@ const busy = time.Minute
 
 // aside runs a test that mostly waits beside others of its kind. With -full it runs alone, for its figures.
 func aside(t *testing.T) {
-	if !*sizes.Full {
+	if !*full {
 		t.Parallel()
 	}
 }

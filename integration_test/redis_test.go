@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,7 +25,6 @@ import (
 	"github.com/robotsgate/robotsgate/cache/cachetest"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/integration_test/internal/redisinfo"
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/tier"
 	"github.com/robotsgate/robotsgate/integration_test/vectors"
@@ -49,6 +50,25 @@ func startRedis(t testing.TB, args ...string) *redisServer {
 	}
 	t.Fatal("redis-server does not answer")
 	return nil
+}
+
+// number is one of those that a Redis tells of itself, in a section of INFO.
+func (s *redisServer) number(t *testing.T, section, name string) float64 {
+	t.Helper()
+	info, err := s.client.InfoMap(t.Context(), section).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := math.NaN()
+	for _, fields := range info {
+		if text, ok := fields[name]; ok {
+			n, err = strconv.ParseFloat(text, 64)
+		}
+	}
+	if math.IsNaN(n) || err != nil {
+		t.Fatalf("%s: %v in %v", name, err, info)
+	}
+	return n
 }
 
 func openRedis(t *testing.T, url string) *redisstore.Store {
@@ -108,7 +128,7 @@ func TestAnOriginIsSmallInRedis(t *testing.T) {
 	tier.Gate(t)
 	s := startRedis(t)
 	used := func() float64 {
-		return redisinfo.Number(t, s.client, "memory", "used_memory") - redisinfo.Number(t, s.client, "memory", "mem_clients_normal")
+		return s.number(t, "memory", "used_memory") - s.number(t, "memory", "mem_clients_normal")
 	}
 	files := slices.Collect(maps.Values(vectors.Corpus(t)))
 	mean := float64(len(bytes.Join(files, nil))) / float64(len(files))

@@ -17,7 +17,6 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/sign"
-	"github.com/robotsgate/robotsgate/integration_test/internal/sizes"
 	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
@@ -106,7 +105,7 @@ func TestEverySignedRequestVerifies(t *testing.T) {
 	c, gate := w.client(s.Sign)
 	defer gate.CloseIdleConnections()
 	requests := 500
-	if *sizes.Full {
+	if *full {
 		requests = 10_000
 	}
 	rng := mrand.New(mrand.NewPCG(3, 4))
