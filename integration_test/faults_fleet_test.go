@@ -533,9 +533,9 @@ var fleetFaults = []struct {
 	}, fault: func(r *trial) { r.fail() }},
 	{name: "a master of a cluster killed", tier: tier.Nightly, set: losesMaster(syscall.SIGKILL), fault: func(r *trial) { r.fail() }},
 	{name: "a master of a cluster stopped", tier: tier.Nightly, set: losesMaster(syscall.SIGSTOP), fault: func(r *trial) { r.fail() }},
-	{name: "allkeys-lru at 3 MB, filled all the time", early: -1, most: 9, set: func(r *trial) {
+	{name: "allkeys-lru at 16 MB, filled all the time", early: -1, most: 9, set: func(r *trial) {
 		r.server.do(r.T, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-		r.server.do(r.T, "CONFIG", "SET", "maxmemory", "3mb")
+		r.server.do(r.T, "CONFIG", "SET", "maxmemory", "16mb")
 		end := make(chan struct{})
 		var done sync.WaitGroup
 		r.Cleanup(func() { close(end); done.Wait() })
