@@ -1,154 +1,14 @@
 package cache_test
 
 import (
-	"fmt"
-	"io"
-	"net/http"
-	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
-	"github.com/robotsgate/robotsgate/integration_test/vectors"
 	"github.com/robotsgate/robotsgate/policy"
 )
-
-// vector is a vectors.Case of testdata/outage. Its body is the robots.txt file that the site serves.
-//
-//	dialects: in which it holds
-//	outages:  the settings of Cache.Outage for which it holds
-//	field:    of the header of every answer; any number of them
-//	step:     how long after the step before; what the site answers from then on: a status, or
-//	          "silence"; what a lookup then permits: "rules", "allow" or "disallow"; and how
-//	          often the site has been asked in all, for that lookup or behind it
-//
-// Waits are those of a Cache without jitter.
-type vector struct {
-	dialects []policy.Dialect
-	outages  []cache.Outage
-	header   http.Header
-	steps    []vectorStep
-	body     string
-}
-
-type vectorStep struct {
-	after   time.Duration
-	status  int // 0: no answer
-	verdict string
-	asked   int
-}
-
-var outages = map[string]cache.Outage{
-	"LastGood": cache.LastGood, "Strict": cache.Strict, "GoogleLadder": cache.GoogleLadder,
-}
-
-// parseVector accepts nothing that it does not know.
-func parseVector(text string) (v vector, err error) {
-	c, err := vectors.ReadCase(text, []string{"Dialects", "Outages", "Step"}, "Field")
-	if err != nil {
-		return v, err
-	}
-	v.body, v.header = c.Body, http.Header{}
-	if v.dialects, err = vectors.Named[policy.Dialect](c.Head.Get("Dialects")); err != nil {
-		return v, err
-	}
-	for name := range strings.FieldsSeq(c.Head.Get("Outages")) {
-		o, ok := outages[name]
-		if !ok {
-			return v, fmt.Errorf("unknown outage %q", name)
-		}
-		v.outages = append(v.outages, o)
-	}
-	for _, field := range c.Head["Field"] {
-		name, value, ok := strings.Cut(field, ": ")
-		if !ok {
-			return v, fmt.Errorf("field %q is not \"name: value\"", field)
-		}
-		v.header.Add(name, value)
-	}
-	for _, value := range c.Head["Step"] {
-		s, err := parseStep(value)
-		if err != nil {
-			return v, err
-		}
-		v.steps = append(v.steps, s)
-	}
-	return v, nil
-}
-
-func parseStep(text string) (s vectorStep, err error) {
-	f := strings.Fields(text)
-	if len(f) != 4 || !slices.Contains([]string{"rules", "allow", "disallow"}, f[2]) {
-		return s, fmt.Errorf("step %q is not \"duration status verdict number\"", text)
-	}
-	s.verdict = f[2]
-	if s.after, err = time.ParseDuration(f[0]); err != nil {
-		return s, err
-	}
-	if f[1] != "silence" {
-		if s.status, err = strconv.Atoi(f[1]); err != nil {
-			return s, err
-		}
-	}
-	s.asked, err = strconv.Atoi(f[3])
-	return s, err
-}
-
-func TestOutageVectors(t *testing.T) {
-	covered := map[cache.Outage]bool{}
-	for name, v := range vectors.Cases(t, "testdata/outage", parseVector) {
-		t.Run(name, func(t *testing.T) {
-			for _, o := range v.outages {
-				covered[o] = true
-				for _, d := range v.dialects {
-					synctest.Test(t, func(t *testing.T) { v.run(t, o, d) })
-				}
-			}
-		})
-	}
-	if len(covered) != len(outages) {
-		t.Errorf("the vectors are about %v, want all of %v", covered, outages)
-	}
-}
-
-func (v vector) run(t *testing.T, o cache.Outage, d policy.Dialect) {
-	status, asked := 0, 0
-	f := &fetch.Fetcher{Retries: -1, Dialect: d, Transport: roundtrip.Func(func(*http.Request) (*http.Response, error) {
-		if asked++; status == 0 {
-			return nil, errDown
-		}
-		body := io.NopCloser(strings.NewReader(v.body))
-		return &http.Response{StatusCode: status, Header: v.header.Clone(), Body: body, ContentLength: -1}, nil
-	})}
-	c := (&cache.Cache{Outage: o}).WithoutSpread()
-	for i, s := range v.steps {
-		time.Sleep(s.after)
-		status = s.status
-		r := ask(t, c, sourceOf(f), "https://a.example")
-		synctest.Wait() // for what runs behind the lookup
-		if got := verdictOf(r); got != s.verdict || asked != s.asked {
-			t.Errorf("outage %v, %v, step %d: got %s, asked %d times, want %s, %d", o, d, i, got, asked, s.verdict, s.asked)
-		}
-	}
-	closeCache(t, c)
-}
-
-func TestOutageVectorReaderIsStrict(t *testing.T) {
-	good := "section: 2.4\nkind: standard\ncomment: c\ndialects: RFC9309\noutages: Strict\n" +
-		"field: Age: 1\nstep: 1h 503 disallow 1\n\nbody\n"
-	v := vectors.CheckStrict(t, parseVector, good, [][2]string{
-		{"kind:", "kin:"}, {"standard", "maybe"}, {"RFC9309", "RFC"}, {"Strict", "strict"}, {"Age: 1", "Age"},
-		{"1h", "1"}, {"503", "5xx"}, {" disallow", " no"}, {"disallow 1", "disallow one"}, {" 1\n", "\n"}, {"\n\n", "\n"},
-	}...)
-	if v.body != "body\n" {
-		t.Errorf("got the body %q of %q", v.body, good)
-	}
-}
 
 // What a first answer means for a second lookup: whether it is answered from the first
 // answer, and whether the origin is asked again (behind the caller, if it is answered).
@@ -283,30 +143,6 @@ func TestOnlyWhatMayBeStoredIsValidated(t *testing.T) {
 	}
 }
 
-// An outage enters its next stage when it is time, not when the origin is next asked.
-func TestTheStagesOfAnOutageDoNotWaitForARetry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := (&cache.Cache{Outage: cache.GoogleLadder, MinRetry: 5 * time.Hour}).WithoutSpread()
-		s := &site{serve: inTurn(rules("/private", "Cache-Control", "max-age=60"), down())}
-		get(t, c, s, "https://a.example")
-		time.Sleep(time.Minute)
-		for _, step := range []struct {
-			wait    time.Duration
-			reached bool
-		}{{0, false}, {6 * time.Hour, false}, {5 * time.Hour, false}, {time.Hour, true}, {time.Second, true}} {
-			time.Sleep(step.wait)
-			n := s.count()
-			if r := get(t, c, s, "https://a.example"); (r.Err == nil) != step.reached {
-				t.Errorf("%v later: %v, want the copy: %v", step.wait, r.Err, step.reached)
-			}
-			if step.reached && s.count() != n {
-				t.Error("the origin was asked")
-			}
-		}
-		closeCache(t, c)
-	})
-}
-
 // What the ladder assumes is an answer in the dialect of the caller: to read it there changes nothing.
 func TestWhatTheLadderAssumesHasItsDialect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -323,30 +159,40 @@ func TestWhatTheLadderAssumesHasItsDialect(t *testing.T) {
 // Get says until when its answer holds: the end of a lifetime, or the next attempt after a failure.
 func TestGetSaysWhenTheOriginIsAskedNext(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		outage cache.Outage
-		serve  []*fetch.Result
-		after  time.Duration // from the first answer to the question
-		want   time.Duration // from the question on
+		name  string
+		cache *cache.Cache
+		serve []*fetch.Result
+		after time.Duration // from the first answer to the question
+		want  time.Duration // from the question on
 	}{
-		{"rules", cache.LastGood, []*fetch.Result{rules("/")}, time.Hour, 23 * time.Hour},
-		{"a lifetime that is stated", cache.LastGood, []*fetch.Result{rules("/", "Cache-Control", "max-age=600")}, time.Minute, 9 * time.Minute},
-		{"no file", cache.LastGood, []*fetch.Result{unavailable(404)}, time.Hour, 23 * time.Hour},
-		{"a 403", cache.LastGood, []*fetch.Result{unavailable(403)}, 0, time.Hour},
-		{"a status of the moment", cache.LastGood, []*fetch.Result{unavailable(429)}, time.Minute, 4 * time.Minute},
-		{"no-store", cache.LastGood, []*fetch.Result{rules("/", "Cache-Control", "no-store")}, 0, time.Minute},
-		{"more than a day", cache.LastGood, []*fetch.Result{rules("/", "Cache-Control", "max-age=864000")}, 0, day},
-		{"of the moment, a second", cache.LastGood, []*fetch.Result{retryAfter(unavailable(429), time.Second)}, 0, time.Minute},
-		{"unreachable", cache.LastGood, []*fetch.Result{down()}, 10 * time.Second, 20 * time.Second},
-		{"a Retry-After of a second", cache.LastGood, []*fetch.Result{retryAfter(down(), time.Second)}, 0, 30 * time.Second},
-		{"one before now", cache.LastGood, []*fetch.Result{retryAfter(down(), -time.Hour)}, 0, 30 * time.Second},
-		{"of an hour", cache.LastGood, []*fetch.Result{retryAfter(outage(503), time.Hour)}, 0, time.Hour},
-		{"of 292 years", cache.LastGood, []*fetch.Result{retryAfter(down(), 1<<63-1)}, 0, day},
-		{"unreachable, strictly", cache.Strict, []*fetch.Result{rules("/", "Cache-Control", "max-age=600"), down()}, 10 * time.Minute, 30 * time.Second},
-		{"a copy that bridges an outage", cache.LastGood, []*fetch.Result{rules("/", "Cache-Control", "max-age=600"), down()}, 10 * time.Minute, 30 * time.Second},
+		{"rules", &cache.Cache{}, []*fetch.Result{rules("/")}, time.Hour, 23 * time.Hour},
+		{"a lifetime that is stated", &cache.Cache{}, []*fetch.Result{rules("/", "Cache-Control", "max-age=600")}, time.Minute, 9 * time.Minute},
+		{"no file", &cache.Cache{}, []*fetch.Result{unavailable(404)}, time.Hour, 23 * time.Hour},
+		{"a 403", &cache.Cache{}, []*fetch.Result{unavailable(403)}, 0, time.Hour},
+		{"a status of the moment", &cache.Cache{}, []*fetch.Result{unavailable(429)}, time.Minute, 4 * time.Minute},
+		{"no-store", &cache.Cache{}, []*fetch.Result{rules("/", "Cache-Control", "no-store")}, 0, time.Minute},
+		{"more than a day", &cache.Cache{}, []*fetch.Result{rules("/", "Cache-Control", "max-age=864000")}, 0, day},
+		{"of the moment, a second", &cache.Cache{}, []*fetch.Result{retryAfter(unavailable(429), time.Second)}, 0, time.Minute},
+		{"of the moment, two days", &cache.Cache{}, []*fetch.Result{retryAfter(unavailable(425), 48*time.Hour)}, 0, day},
+		{"of the moment, a second time", &cache.Cache{}, []*fetch.Result{unavailable(429)}, 5 * time.Minute, 10 * time.Minute},
+		{"of the moment, a time after that asked for two hours", &cache.Cache{}, []*fetch.Result{retryAfter(unavailable(431), 2*time.Hour), unavailable(431)}, 2 * time.Hour, 10 * time.Minute},
+		{"of the moment, with a stated lifetime", &cache.Cache{}, []*fetch.Result{unavailable(421, "Cache-Control", "max-age=86400")}, 0, 5 * time.Minute},
+		{"of the moment, a long MinTTL", &cache.Cache{MinTTL: 2 * time.Hour}, []*fetch.Result{unavailable(408)}, 0, 2 * time.Hour},
+		{"of the moment, with a copy", &cache.Cache{}, []*fetch.Result{rules("/", "Cache-Control", "max-age=1"), retryAfter(unavailable(429), 5*time.Second)}, 62 * time.Second, time.Minute},
+		{"of the moment, strictly", &cache.Cache{Outage: cache.Strict}, []*fetch.Result{rules("/", "Cache-Control", "max-age=1"), unavailable(428)}, 62 * time.Second, 5 * time.Minute},
+		{"of the moment, up the ladder", &cache.Cache{Outage: cache.GoogleLadder}, []*fetch.Result{rules("/", "Cache-Control", "max-age=1"), unavailable(408)}, 62 * time.Second, 5 * time.Minute},
+		{"a 503 that allows, as to Yandex", &cache.Cache{}, []*fetch.Result{unavailable(503)}, 0, 5 * time.Minute},
+		{"unreachable", &cache.Cache{}, []*fetch.Result{down()}, 10 * time.Second, 20 * time.Second},
+		{"a Retry-After of a second", &cache.Cache{}, []*fetch.Result{retryAfter(down(), time.Second)}, 0, 30 * time.Second},
+		{"one before now", &cache.Cache{}, []*fetch.Result{retryAfter(down(), -time.Hour)}, 0, 30 * time.Second},
+		{"of an hour", &cache.Cache{}, []*fetch.Result{retryAfter(outage(503), time.Hour)}, 0, time.Hour},
+		{"of 292 years", &cache.Cache{}, []*fetch.Result{retryAfter(down(), 1<<63-1)}, 0, day},
+		{"unreachable, strictly", &cache.Cache{Outage: cache.Strict}, []*fetch.Result{rules("/", "Cache-Control", "max-age=600"), down()}, 10 * time.Minute, 30 * time.Second},
+		{"a copy that bridges an outage", &cache.Cache{}, []*fetch.Result{rules("/", "Cache-Control", "max-age=600"), down()}, 10 * time.Minute, 30 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := (&cache.Cache{Outage: tt.outage, NoRefresh: true}).WithoutSpread()
+			tt.cache.NoRefresh = true
+			c := tt.cache.WithoutSpread()
 			s := &site{serve: inTurn(tt.serve...)}
 			o, src := origin(t, "https://a.example"), &cache.Source{Load: s.load}
 			get(t, c, s, "https://a.example")
@@ -372,64 +218,6 @@ func TestGetSaysWhenTheOriginIsAskedNext(t *testing.T) {
 func retryAfter(r *fetch.Result, d time.Duration) *fetch.Result {
 	r.RetryAfter = d
 	return r
-}
-
-// A status of the moment opens no site whose rules are known, and none for long.
-func TestAStatusOfTheMomentHoldsForMinutes(t *testing.T) {
-	const floor = time.Minute
-	copied := rules("/secret", "Cache-Control", "max-age=1")
-	lasting := header("Cache-Control", "max-age=86400")
-	for _, tt := range []struct {
-		name   string
-		cache  *cache.Cache
-		first  *fetch.Result   // nil: none
-		moment []*fetch.Result // in turn, the last for ever
-		open   bool            // whether /secret is allowed meanwhile
-		asked  []time.Duration // after how long the origin is asked again, each time
-	}{
-		{"429 with a copy", &cache.Cache{}, copied, []*fetch.Result{retryAfter(unavailable(429), 5*time.Second)}, false, []time.Duration{floor, floor}},
-		{"429 without one", &cache.Cache{}, nil, []*fetch.Result{unavailable(429)}, true,
-			[]time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour}},
-		{"503 that allows", &cache.Cache{}, nil, []*fetch.Result{unavailable(503)}, true, []time.Duration{5 * time.Minute, 10 * time.Minute}},
-		{"503 that would allow", &cache.Cache{}, copied, []*fetch.Result{unavailable(503)}, false, []time.Duration{5 * time.Minute, 10 * time.Minute}},
-		{"Retry-After", &cache.Cache{}, nil, []*fetch.Result{retryAfter(unavailable(431), 2*time.Hour), unavailable(431)}, true, []time.Duration{2 * time.Hour, 10 * time.Minute}},
-		{"Retry-After of two days", &cache.Cache{}, nil, []*fetch.Result{retryAfter(unavailable(425), 48*time.Hour)}, true, []time.Duration{day}},
-		{"a long MinTTL", &cache.Cache{MinTTL: 2 * time.Hour}, nil, []*fetch.Result{unavailable(408)}, true, []time.Duration{2 * time.Hour, 2 * time.Hour}},
-		{"a stated lifetime", &cache.Cache{}, nil, []*fetch.Result{{StatusCode: 421, Header: lasting, Policy: unavailable(421).Policy}}, true, []time.Duration{5 * time.Minute}},
-		{"Strict", &cache.Cache{Outage: cache.Strict}, copied, []*fetch.Result{unavailable(428)}, true, []time.Duration{5 * time.Minute}},
-		{"GoogleLadder", &cache.Cache{Outage: cache.GoogleLadder}, copied, []*fetch.Result{unavailable(408)}, false, []time.Duration{5 * time.Minute}},
-		{"after a 404", &cache.Cache{}, unavailable(404, "Cache-Control", "max-age=1"), []*fetch.Result{unavailable(429)}, true, []time.Duration{5 * time.Minute}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				tt.cache.NoRefresh = true
-				c, answers := tt.cache.WithoutSpread(), tt.moment
-				if tt.first != nil {
-					answers = append([]*fetch.Result{tt.first}, answers...)
-				}
-				s := &site{serve: inTurn(answers...)}
-				if tt.first != nil {
-					allowed(t, c, s, "/secret")
-					time.Sleep(62 * time.Second)
-				}
-				for _, wait := range tt.asked {
-					if open := allowed(t, c, s, "/secret"); open != tt.open {
-						t.Errorf("/secret allowed: %v, want %v", open, tt.open)
-					}
-					n := s.count()
-					time.Sleep(wait - time.Second)
-					if open := allowed(t, c, s, "/secret"); open != tt.open || s.count() != n {
-						t.Errorf("within %v: allowed %v, asked %d times; want %v, never", wait, open, s.count()-n, tt.open)
-					}
-					time.Sleep(time.Second)
-					if allowed(t, c, s, "/secret"); s.count() != n+1 {
-						t.Errorf("after %v: asked %d times, want once", wait, s.count()-n)
-					}
-				}
-				closeCache(t, c)
-			})
-		})
-	}
 }
 
 // The origin's own rules come back with its next answer, and a failure of the other kind
