@@ -119,24 +119,6 @@ func inTurn(answers ...*fetch.Result) func(int, *fetch.Result) *fetch.Result {
 	return func(n int, _ *fetch.Result) *fetch.Result { return answers[min(n, len(answers)-1)] }
 }
 
-func TestZeroValueCachesForADay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := new(cache.Cache).WithoutSpread(), &site{serve: always(rules("/private"))}
-		for _, step := range []struct {
-			wait    time.Duration
-			fetches int
-		}{{0, 1}, {19*time.Hour + 11*time.Minute, 1}, {2 * time.Minute, 2}, {19 * time.Hour, 2}, {24 * time.Hour, 3}} {
-			time.Sleep(step.wait) // past 80 % of a day it is refreshed behind the caller
-			if allowed(t, c, s, "/private/x") || !allowed(t, c, s, "/public") {
-				t.Errorf("after another %v: not the rules of the file", step.wait)
-			}
-			if synctest.Wait(); s.count() != step.fetches {
-				t.Errorf("after another %v: %d fetches, want %d", step.wait, s.count(), step.fetches)
-			}
-		}
-	})
-}
-
 // allowed asks the cache and then its answer.
 func allowed(t *testing.T, c *cache.Cache, s *site, target string) bool {
 	t.Helper()

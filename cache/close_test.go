@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -93,6 +92,9 @@ func TestCloseClosesTheStoreOnce(t *testing.T) {
 				store.misbehave(nil)
 				time.Sleep(2 * time.Hour)
 			}
+			if len(store.keys()) != 1 {
+				t.Errorf("%s: the Store has %q in the end, want one value", tt.name, store.keys())
+			}
 			if store.misused.Load() {
 				t.Errorf("%s: the Store was called while it was closed, or after", tt.name)
 			}
@@ -115,22 +117,6 @@ func TestShutdownWithAnEndedContextClosesWhatIsAtRest(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Several Caches can share a Store if its Close is hidden from all but the last.
-func TestAStoreWithoutCloseIsLeftOpen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := new(closingStore)
-		shared := struct {
-			cache.Store
-			cache.Locker
-		}{store, store}
-		c := &cache.Cache{Store: shared}
-		get(t, c, &site{serve: always(rules("/private"))}, "https://a.example")
-		if closeCache(t, c); store.closed.Load() != 0 || len(store.keys()) != 1 {
-			t.Errorf("closed %d times, with %d values; want it open, with one", store.closed.Load(), len(store.keys()))
-		}
-	})
 }
 
 // Locks are given back behind the callers, which takes a while: no Store is closed before, and there is no longer wait.
@@ -199,47 +185,4 @@ func TestGetAfterCloseIsRefused(t *testing.T) {
 		}
 		closeCache(t, c)
 	})
-}
-
-// What the Store did not take is said by each Close, and tried again by the next.
-func TestCloseMayBeTriedAgain(t *testing.T) {
-	for name, bad := range map[string]func(context.Context) error{"fails": fails, "hangs": late} {
-		synctest.Test(t, func(t *testing.T) {
-			store := new(memStore)
-			store.misbehave(on("Put", bad))
-			c, s := &cache.Cache{Store: store, Logger: quiet}, &site{serve: always(rules("/private"))}
-			for i := range 50 {
-				get(t, c, s, fmt.Sprintf("https://a%d.example", i))
-			}
-			gone, cancel := context.WithCancel(t.Context())
-			cancel()
-			if err := c.Shutdown(gone); err == nil || !strings.Contains(err.Error(), "50 ") {
-				t.Errorf("it %s, with no time: %v", name, err)
-			}
-			var closing sync.WaitGroup
-			for range 3 { // at once, and none may say that all is well
-				closing.Go(func() {
-					ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
-					defer cancel()
-					if err := c.Shutdown(ctx); err == nil {
-						t.Error("nil, with a Store that takes nothing")
-					}
-				})
-			}
-			closing.Wait()
-			time.Sleep(time.Hour) // nothing is tried meanwhile
-			store.misbehave(nil)
-			puts := store.count("Put")
-			time.Sleep(time.Hour)
-			if n := store.count("Put"); n != puts {
-				t.Errorf("%d puts by a Cache that is closed", n-puts)
-			}
-			for range 2 {
-				closeCache(t, c)
-			}
-			if n := len(store.keys()); n != 50 || store.count("Put") != puts+50 {
-				t.Errorf("%d of 50 values are in the Store, after %d puts", n, store.count("Put")-puts)
-			}
-		})
-	}
 }

@@ -19,47 +19,30 @@ import (
 )
 
 // An origin is scheme, host and port (RFC 9309 §2.3), and the name it is asked for where
-// that is another: those that have some of it in common share neither a fetch nor its result.
+// that is another: those that have some of it in common do not share a result.
 func TestOriginsOfOneHostAreFetchedApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var origins []fetch.Origin
-		for _, link := range []string{
-			"http://a.example", "https://a.example", "http://a.example:8080", "https://a.example:8080", "http://b.example",
-			"http://a.example.b.example", "http://a.example c.example", "https://a.example c.example", "http://b.example c.example",
-		} {
-			link, host, _ := strings.Cut(link, " ")
-			o, err := fetch.OriginOfRequest(request(t, link, host))
-			if err != nil {
-				t.Fatal(err)
+	var c cache.Cache
+	defer c.Close()
+	for i, link := range []string{
+		"http://a.example", "https://a.example", "http://a.example:8080", "https://a.example:8080", "http://b.example",
+		"http://a.example.b.example", "http://a.example c.example", "https://a.example c.example", "http://b.example c.example",
+	} {
+		link, host, _ := strings.Cut(link, " ")
+		o, err := fetch.OriginOfRequest(request(t, link, host))
+		if err != nil {
+			t.Fatal(err)
+		}
+		load := func(_ context.Context, asked fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
+			if asked != o {
+				t.Errorf("%v is fetched for %v", asked, o)
 			}
-			origins = append(origins, o)
+			return rules(fmt.Sprintf("/%d/", i)), nil
 		}
-		c, release := new(cache.Cache), make(chan struct{})
-		var fetching atomic.Int32
-		var callers sync.WaitGroup
-		for i, o := range origins {
-			load := func(_ context.Context, asked fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
-				if asked != o {
-					t.Errorf("%v is fetched for %v", asked, o)
-				}
-				fetching.Add(1)
-				<-release
-				return rules(fmt.Sprintf("/%d/", i)), nil
-			}
-			callers.Go(func() {
-				if r, _, err := c.Get(t.Context(), o, &cache.Source{Load: load}); err != nil || r.Policy.Decide("a", fmt.Sprintf("/%d/", i)).Allowed {
-					t.Errorf("%v: got %s, %v, want its own rules", o, brief(r), err)
-				}
-			})
+		r, _, err := c.Get(t.Context(), o, &cache.Source{Load: load})
+		if n := c.Stats().Origins; err != nil || r.Policy.Decide("a", fmt.Sprintf("/%d/", i)).Allowed || n != i+1 {
+			t.Errorf("%v: got %s, %v, and %d origins are known, want its own rules and %d", o, brief(r), err, n, i+1)
 		}
-		synctest.Wait()
-		under := int(fetching.Load())
-		close(release)
-		callers.Wait()
-		if n := c.Stats().Origins; under != len(origins) || n != len(origins) {
-			t.Errorf("%d fetches were under way, and %d origins are known, want %d", under, n, len(origins))
-		}
-	})
+	}
 }
 
 // A crawl that met a thousand origins in one moment does not fetch a thousand files in
@@ -117,25 +100,6 @@ func TestRenewalsAreSpreadAndOnePerLifetime(t *testing.T) {
 		}
 		if worst > origins*18/100 || len(renewals) < origins {
 			t.Errorf("%d of %d origins renewed within 1 %% of a lifetime, want 15 %% at most; %d renewals", worst, origins, len(renewals))
-		}
-	})
-}
-
-func TestOneFetchServesAllWhoAskMeanwhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := new(cache.Cache), &site{serve: always(rules("/private")), delay: 500 * time.Millisecond}
-		results := make(chan *fetch.Result, 1_000)
-		for range cap(results) {
-			go func() { results <- ask(t, c, &cache.Source{Load: s.load}, "https://a.example") }()
-		}
-		one := <-results
-		for range cap(results) - 1 {
-			if r := <-results; r != one {
-				t.Fatalf("got %p, want %p, the Result of the one fetch", r, one)
-			}
-		}
-		if s.count() != 1 {
-			t.Errorf("%d fetches, want 1", s.count())
 		}
 	})
 }

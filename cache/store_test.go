@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -273,95 +272,6 @@ func TestTheStoreIsAskedAgainUnderTheLock(t *testing.T) {
 		})
 		storeTest{steps: []storeStep{{0, nil, rules("/private"), "allow", 0, 1}}}.run(t, store, true)
 	})
-}
-
-// A costTest is what origins whose Store misbehaves cost their callers.
-type costTest struct {
-	name        string
-	fault       func(context.Context, string) error
-	origins     int
-	together    bool          // whether they are asked for at once, and answer one after the other
-	least, most time.Duration // that a caller waits for the Store
-	broken      int           // from how many origins on it costs nothing
-	locks       bool          // whether the Store has them
-	failing     bool          // whether the Store counts as that
-	close       string        // what Close says
-}
-
-func (tt costTest) run(t *testing.T) {
-	store := &lockStore{memStore: memStore{before: tt.fault}, dead: tt.least > 0}
-	c := &cache.Cache{Store: store, StoreTimeout: 100 * time.Millisecond, Logger: quiet}
-	if !tt.locks {
-		c.Store = &store.memStore
-	}
-	if store.dead {
-		for i := range tt.origins {
-			store.Lock(t.Context(), fmt.Sprintf("RGC5 https://a%d.example ", i), 5*time.Second)
-		}
-	}
-	tt.ask(t, c)
-	if held := store.held(); held > 0 && !store.dead {
-		t.Errorf("%d locks are held", held)
-	}
-	if n := c.Stats().StoreErrors; n > 0 != tt.failing {
-		t.Errorf("%d errors of the Store, want any: %v", n, tt.failing)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if err := c.Shutdown(ctx); (err != nil) != (tt.close != "") || !strings.Contains(fmt.Sprint(err), tt.close) {
-		t.Errorf("Close: %v, want %q", err, tt.close)
-	}
-	time.Sleep(48 * time.Hour) // until all that hangs has ended
-	if store.held() > 0 && !store.dead {
-		t.Errorf("%d locks are held for ever", store.held())
-	}
-}
-
-// ask asks for each origin twice, the second time from memory.
-func (tt costTest) ask(t *testing.T, c *cache.Cache) {
-	var asking sync.WaitGroup
-	for i := range tt.origins {
-		s := &site{serve: always(rules("/private"))}
-		if tt.together {
-			s.delay = time.Duration(i) * 100 * time.Millisecond
-		}
-		get := func(least, most time.Duration) {
-			start := time.Now()
-			get(t, c, s, fmt.Sprintf("https://a%d.example", i))
-			if cost := time.Since(start); cost < least || cost > most || s.count() != 1 {
-				t.Errorf("origin %d: %v, want %v to %v; %d fetches", i, cost, least, most, s.count())
-			}
-		}
-		asking.Go(func() {
-			if i < tt.broken {
-				get(tt.least+s.delay, tt.most+s.delay)
-			} else {
-				get(0, s.delay)
-			}
-			get(0, 0)
-		})
-		if !tt.together {
-			asking.Wait()
-		}
-	}
-	asking.Wait()
-	synctest.Wait()
-}
-
-func TestAStoreThatMisbehavesCostsLittle(t *testing.T) {
-	const limit = 100 * time.Millisecond
-	sleep := func(d time.Duration) func(context.Context) error {
-		return func(context.Context) error { time.Sleep(d); return nil }
-	}
-	for _, tt := range []costTest{
-		{"hangs, heeds its context", on("", late), 50, false, 0, limit, 5, false, true, "deadline exceeded"},
-		{"answers a burst slowly", on("", sleep(60*time.Millisecond)), 100, true, 0, 2 * limit, 100, false, false, ""},
-		{"the holders of locks are dead", nil, 500, true, 4 * time.Second, 6 * time.Second, 500, true, false, ""},
-		// All have their lock before the first write fails, and most are done after the breaker has opened.
-		{"no write can be made", on("Put", fails), 16, true, 0, limit, 16, true, true, "marks of 16 origins are not in the store: no connection"},
-	} {
-		t.Run(tt.name, func(t *testing.T) { synctest.Test(t, tt.run) })
-	}
 }
 
 func TestAFailingStoreIsLeftAloneAndLoggedOnce(t *testing.T) {
