@@ -198,17 +198,3 @@ func TestAFileThatIsRolledBackIsSeen(t *testing.T) {
 		t.Errorf("got %q, %v, %v", r.Body, err, r.Err)
 	}
 }
-
-// A Sign that makes requests conditional has no copy for a 304 to renew.
-func TestA304ToValidatorsOfSignRenewsNothing(t *testing.T) {
-	for _, prev := range []*fetch.Result{nil, stored("ETag", tag)} {
-		rt, n := answers(response(304, "", "ETag", `"other"`))
-		f := fetch.Fetcher{Transport: rt, Sign: func(r *http.Request) error {
-			r.Header.Set("If-None-Match", `"other"`)
-			return nil
-		}}
-		if fetched(t, &f, "http://a.test", prev, "disallow"); *n > 2 {
-			t.Errorf("%d requests", *n)
-		}
-	}
-}

@@ -178,8 +178,8 @@ func TestRedirects(t *testing.T) {
 }
 
 func TestTheSameHostIsTheNameThatIsAskedFor(t *testing.T) {
-	var o fetch.Origin
-	if err := o.UnmarshalText([]byte("http://a.test via 192.0.2.1:8080")); err != nil {
+	o, err := unmarshal("http://a.test via 192.0.2.1:8080")
+	if err != nil {
 		t.Fatal(err)
 	}
 	for location, want := range map[string]string{
@@ -288,18 +288,6 @@ func TestAnOriginOfAnotherNameIsAskedUnderThatName(t *testing.T) {
 	want := []string{"127.0.0.1:8080 site.test/robots.txt", "127.0.0.1:8080 site.test/r.txt"}
 	if !slices.Equal(asked, want) || !slices.Equal(r.Redirects, []string{"http://site.test/r.txt"}) {
 		t.Errorf("asked %q, Redirects %q", asked, r.Redirects)
-	}
-}
-
-func TestNothingIsSentForACallerWhoHasGone(t *testing.T) {
-	rt, n := answers(response(200, file))
-	f := fetch.Fetcher{Transport: rt}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 20 { // a select would be right every other time
-		if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.Canceled || *n != 0 {
-			t.Fatalf("got %v, %v, %d requests", r, err, *n)
-		}
 	}
 }
 

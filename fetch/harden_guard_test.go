@@ -39,30 +39,30 @@ var ranks = [][]string{
 	},
 }
 
+// leads checks what comes of a redirect from an origin at one address to a target, by its name and as it is written.
+func leads(t *testing.T, origin, target, want string) {
+	t.Helper()
+	at := netip.AddrPortFrom(netip.MustParseAddr(target), 80).String()
+	for _, location := range []string{"http://b.test/r", (&url.URL{Scheme: "http", Host: at, Path: "/r"}).String()} {
+		w := world{"a.test:80": {origin, reply(302, "", "Location: "+location)}, "b.test:80": {target, reply(200, file)}}
+		w[at] = w["b.test:80"]
+		f := fetch.Fetcher{Transport: w.transport(), Retries: -1}
+		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
+		if err != nil || verdict(r) != want {
+			t.Errorf("%s to %s (%s): got %s, want %s (%v, %v)", origin, location, target, verdict(r), want, err, r.Err)
+		}
+	}
+}
+
 func TestARedirectDoesNotReachAMorePrivateNetwork(t *testing.T) {
 	for from, origins := range ranks {
 		for to, targets := range ranks {
+			want := "rules"
+			if to > from {
+				want = "disallow"
+			}
 			for _, target := range targets {
-				literal := &url.URL{Scheme: "http", Host: target, Path: "/r"}
-				if addr := netip.MustParseAddr(target); addr.Is6() {
-					literal.Host = "[" + target + "]"
-				}
-				for _, location := range []string{"http://b.test/r", literal.String()} {
-					w := world{
-						"a.test:80": {origins[0], "HTTP/1.1 302 Found\r\nLocation: " + location + "\r\nContent-Length: 0\r\n\r\n"},
-						"b.test:80": {target, "HTTP/1.1 200 OK\r\nContent-Length: 33\r\n\r\n" + file},
-					}
-					w[netip.AddrPortFrom(netip.MustParseAddr(target), 80).String()] = w["b.test:80"]
-					f := fetch.Fetcher{Transport: w.transport(), Retries: -1}
-					r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-					want := "rules"
-					if to > from {
-						want = "disallow"
-					}
-					if err != nil || verdict(r) != want {
-						t.Errorf("%s to %s (%s): got %s, want %s (%v, %v)", origins[0], location, target, verdict(r), want, err, r.Err)
-					}
-				}
+				leads(t, origins[0], target, want)
 			}
 		}
 	}
@@ -78,19 +78,7 @@ func TestAnOriginBehindNAT64OpensNothingPrivate(t *testing.T) {
 			"8.8.4.4": "rules", "64:ff9b::808:404": "rules", "2606:4700::1111": "rules",
 			origin: "rules", // a relative redirect, or one to https
 		} {
-			literal := (&url.URL{Scheme: "http", Host: netip.AddrPortFrom(netip.MustParseAddr(target), 80).String(), Path: "/r"}).String()
-			for _, location := range []string{"http://b.test/r", literal} {
-				w := world{
-					"a.test:80": {origin, reply(302, "", "Location: "+location)},
-					"b.test:80": {target, reply(200, file)},
-				}
-				w[netip.AddrPortFrom(netip.MustParseAddr(target), 80).String()] = w["b.test:80"]
-				f := fetch.Fetcher{Transport: w.transport(), Retries: -1}
-				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
-				if err != nil || verdict(r) != want {
-					t.Errorf("%s to %s (%s): got %s, want %s (%v, %v)", origin, location, target, verdict(r), want, err, r.Err)
-				}
-			}
+			leads(t, origin, target, want)
 		}
 	}
 }
@@ -299,8 +287,8 @@ func TestARedirectToTheNamesOwnServerIsNoLoop(t *testing.T) {
 		"192.0.2.1:8080": {"192.0.2.1", reply(301, "", "Location: http://a.test:8080/robots.txt")},
 		"a.test:8080":    {"93.184.215.14", reply(200, file)},
 	}
-	var o fetch.Origin
-	if err := o.UnmarshalText([]byte("http://a.test:8080 via 192.0.2.1:8080")); err != nil {
+	o, err := unmarshal("http://a.test:8080 via 192.0.2.1:8080")
+	if err != nil {
 		t.Fatal(err)
 	}
 	f := fetch.Fetcher{Transport: w.transport(), Retries: -1}
