@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/url"
@@ -42,6 +43,12 @@ func answer(status int, retryAfter, body string) *http.Response {
 		res.Body = io.NopCloser(strings.NewReader(body))
 	}
 	return res
+}
+
+// hang is a site that says nothing.
+func hang(req *http.Request) (*http.Response, error) {
+	<-req.Context().Done()
+	return nil, context.Cause(req.Context())
 }
 
 func ok(*http.Request) (*http.Response, error) { return answer(200, "", ""), nil }

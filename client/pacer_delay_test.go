@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -10,14 +11,6 @@ import (
 
 	"github.com/robotsgate/robotsgate/client"
 )
-
-// withRobots is a Base with one robots.txt and empty pages.
-func withRobots(robots string) http.RoundTripper {
-	return &robotsAnswers{
-		robots: func() *http.Response { return answer(200, "", robots) },
-		page:   func() *http.Response { return answer(200, "", "") },
-	}
-}
 
 // What robots.txt asks for and what is kept. Bubbles begin at midnight UTC.
 func TestPacerKeepsWhatRobotsAsksFor(t *testing.T) {
@@ -31,10 +24,7 @@ func TestPacerKeepsWhatRobotsAsksFor(t *testing.T) {
 		{"Y-12 fraction", "User-agent: *\nCrawl-delay: .5\n", &client.Pacer{}, 500 * time.Millisecond},
 		{"none at all", "User-agent: *\nCrawl-delay: 0\n", &client.Pacer{}, 0},
 		{"our group alone", "User-agent: *\nCrawl-delay: 9\nAllow: /\n\nUser-agent: examplebot\nCrawl-delay: 2\n", &client.Pacer{}, 2 * time.Second},
-		{"D-6 one group, though an empty line lies between", "User-agent: *\nCrawl-delay: 3\n\nUser-agent: other\nAllow: /\n", &client.Pacer{}, 3 * time.Second},
-		{"D-7 the largest of several", "User-agent: *\nCrawl-delay: 2\nCrawl-delay: 7\nCrawl-delay: 3\n", &client.Pacer{}, 7 * time.Second},
-		{"D-7 not a number", "User-agent: *\nCrawl-delay: [5]\n", &client.Pacer{}, time.Second},
-		{"D-7 negative", "User-agent: *\nCrawl-delay: -5\n", &client.Pacer{}, time.Second},
+		{"a Delay above the cap, which is on what robots.txt asks for", "User-agent: *\nAllow: /\n", &client.Pacer{Delay: time.Minute}, time.Minute},
 		{"less than Delay", "User-agent: *\nCrawl-delay: 2\n", &client.Pacer{Delay: 10 * time.Second}, 2 * time.Second},
 		{"D-7 more than the cap", "User-agent: *\nCrawl-delay: 3600\n", &client.Pacer{}, 30 * time.Second},
 		{"a cap of our own", "User-agent: *\nCrawl-delay: 60\n", &client.Pacer{MaxDelay: 45 * time.Second}, 45 * time.Second},
@@ -42,21 +32,13 @@ func TestPacerKeepsWhatRobotsAsksFor(t *testing.T) {
 		{"at the cap, refusing more", "User-agent: *\nCrawl-delay: 30\n", &client.Pacer{RefuseLongDelays: true}, 30 * time.Second},
 
 		{"E-01 rate", "User-agent: *\nRequest-rate: 1/10s\n", &client.Pacer{}, 10 * time.Second},
-		{"E-01 rate, several documents", "User-agent: *\nrequest-rate: 100/15m\n", &client.Pacer{}, 9 * time.Second},
-		{"rate with a comment", "User-agent: *\nRequest-rate: 1/5         # maximum rate\n", &client.Pacer{}, 5 * time.Second},
-		{"rate capped", "User-agent: *\nRequest-rate: 1/1d\n", &client.Pacer{}, 30 * time.Second},
 		{"the larger of both", "User-agent: *\nRequest-rate: 1/4s\nCrawl-delay: 3\n", &client.Pacer{}, 4 * time.Second},
-		{"the larger of both, turned round", "User-agent: *\nRequest-rate: 1/3s\nCrawl-delay: 4\n", &client.Pacer{}, 4 * time.Second},
-		{"RT411 malformed", "User-agent: *\nRequest-rate: 10\n", &client.Pacer{}, time.Second},
 		{"in its window", "User-agent: *\nRequest-rate: 1/10s 0000-0100\n", &client.Pacer{}, 10 * time.Second},
-		{"in its window, less than the delay", "User-agent: *\nCrawl-delay: 20\nRequest-rate: 1/10s 0000-0100\n", &client.Pacer{}, 20 * time.Second},
-		{"in a window over midnight", "User-agent: *\nRequest-rate: 1/10s 2300-0100\n", &client.Pacer{}, 10 * time.Second},
 		{"out of its window", "User-agent: *\nRequest-rate: 1/10s 0100-0000\n", &client.Pacer{}, time.Second},
-		{"out of its window, with a delay", "User-agent: *\nRequest-rate: 1/10s 0100-0200\nCrawl-delay: 3\n", &client.Pacer{}, 3 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &client.Pacer{Delay: c.pacer.Delay, MaxDelay: c.pacer.MaxDelay, RefuseLongDelays: c.pacer.RefuseLongDelays}
-			web := paced(p, withRobots(c.robots))
+			web := paced(p, siteOf(c.robots))
 			get(t, web, "http://a.example/")
 			if _, took := get(t, web, "http://a.example/"); took != c.want {
 				t.Errorf("%s: waited %v, want %v", c.name, took, c.want)
@@ -68,7 +50,7 @@ func TestPacerKeepsWhatRobotsAsksFor(t *testing.T) {
 func TestPacerRefusesWhatIsAboveTheCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &client.Pacer{RefuseLongDelays: true}
-		web := paced(p, withRobots("User-agent: *\nCrawl-delay: 120\n"))
+		web := paced(p, siteOf("User-agent: *\nCrawl-delay: 120\n"))
 		_, err := web.Get("http://a.example/page")
 		refusal, ok := errors.AsType[*client.DelayError](err)
 		if !ok {
@@ -91,34 +73,23 @@ func TestPacerRefusesWhatIsAboveTheCap(t *testing.T) {
 	})
 }
 
-// The delay is the one in the group for the token decided for, in the file last read.
-func TestPacerLearnsAnew(t *testing.T) {
+// Waiting inside RoundTrip is on the account of http.Client.Timeout; what cannot be had
+// in time is refused at once, and the request's body is closed.
+func TestRoundTripRefusesATurnAfterTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		robots := "User-agent: one\nCrawl-delay: 2\nAllow: /\nUser-agent: two\nCrawl-delay: 5\nAllow: /\n"
-		p := &client.Pacer{}
-		web := &client.Transport{
-			Base: &robotsAnswers{
-				robots: func() *http.Response { return answer(200, "", robots) },
-				page:   func() *http.Response { return answer(200, "", "") },
-			},
-			Pacer: p,
+		c := paced(&client.Pacer{}, pagesOf(func(*http.Request) (*http.Response, error) {
+			return answer(429, "120", ""), nil
+		}))
+		get(t, c, "http://a.example/")
+		c.Timeout = time.Minute
+		begin := time.Now()
+		body := &closeCount{Reader: strings.NewReader("x")}
+		_, err := c.Post("http://a.example/", "text/plain", body)
+		if !errors.As(err, new(*client.LateError)) || errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != 0 {
+			t.Errorf("got %v after %v, want a *LateError at once", err, time.Since(begin))
 		}
-		u := parse("http://a.example/")
-		check := func(token string, want time.Duration) {
-			t.Helper()
-			time.Sleep(time.Minute)
-			web.Decide(client.WithToken(t.Context(), token), u)
-			p.Pass(t.Context(), u)
-			if got := p.Next(u); got != want {
-				t.Errorf("as %s: next in %v, want %v", token, got, want)
-			}
+		if body.closed == 0 {
+			t.Error("the request's body is not closed")
 		}
-		check("one", 2*time.Second)
-		check("two", 5*time.Second)
-		check("two", 5*time.Second)
-		robots = strings.ReplaceAll(robots, "5", "7")
-		check("two", 5*time.Second) // still fresh
-		time.Sleep(25 * time.Hour)
-		check("two", 7*time.Second)
 	})
 }

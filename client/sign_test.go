@@ -98,22 +98,3 @@ func TestAFailingSignDoesNotSlowTheSite(t *testing.T) {
 		})
 	}
 }
-
-// A site that asks for a signature is not asked again behind the caller's back.
-func TestARequestForASignatureIsTheCallersToAnswer(t *testing.T) {
-	pages := 0
-	gate := &client.Transport{
-		Base: pagesOf(func(*http.Request) (*http.Response, error) {
-			pages++
-			resp := answer(http.StatusForbidden, "", "sign")
-			resp.Header.Set("Accept-Signature", `sig1=("@authority");tag="web-bot-auth"`)
-			return resp, nil
-		}),
-		Sign: func(*http.Request) error { return nil },
-	}
-	req := request(http.MethodGet, "http://a.example/", nil)
-	resp, err := gate.RoundTrip(req)
-	if err != nil || resp.StatusCode != http.StatusForbidden || resp.Header.Get("Accept-Signature") == "" || pages != 1 {
-		t.Errorf("%v, %v, %d requests", resp, err, pages)
-	}
-}

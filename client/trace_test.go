@@ -2,11 +2,10 @@ package client_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,39 +90,36 @@ func TestHooksRunBeforeTheRequestGoesOn(t *testing.T) {
 	})
 }
 
-// Who closes a Transport and then what its hooks write to must not be told of anything after
-// that: neither of an answer from a cache that others go on with, nor of one that was late.
-func TestDecidedIsNotCalledAfterClose(t *testing.T) {
+// Trace.Waited says what the Pacer did, and is silent where it did nothing.
+func TestTraceWaitedSaysHowLongARequestWasHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		base := roundtrip.Func(func(req *http.Request) (*http.Response, error) {
-			if req.URL.Path == "/robots.txt" {
-				<-release
-			}
-			return (&web{robots: robots}).RoundTrip(req)
-		})
-		var told atomic.Int32
-		shared := new(cache.Cache)
-		rt := &client.Transport{Base: base, Cache: shared, Trace: &client.Trace{
-			Decided: func(context.Context, client.DecidedInfo) { told.Add(1) },
+		log := make(chan string, 9)
+		c := paced(&client.Pacer{}, pagesOf(ok))
+		c.Transport.(*client.Transport).Trace = &client.Trace{Waited: func(ctx context.Context, w client.WaitedInfo) {
+			log <- fmt.Sprint(w.URL, " ", w.Took, " ", w.Err)
 		}}
-		var asking sync.WaitGroup
-		asking.Go(func() {
-			if _, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/")}); err != nil {
-				t.Error(err)
-			}
-		})
+		get(t, c, "http://a.example/1") // a second after robots.txt
+		time.Sleep(time.Minute)
+		get(t, c, "http://a.example/2")
+		time.Sleep(400 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(100*time.Millisecond, cancel)
+		req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/3", nil)
+		c.Do(req)
+		get(t, c, "http://a.example/4")
+		want := []string{
+			"http://a.example/1 1s <nil>",
+			"http://a.example/3 100ms context canceled",
+			"http://a.example/4 500ms <nil>",
+		}
 		synctest.Wait()
-		if err := rt.Shutdown(t.Context()); err != nil {
-			t.Error(err)
+		for _, want := range want {
+			if got := <-log; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
 		}
-		close(release)
-		asking.Wait()
-		if told.Load() != 0 {
-			t.Error("Decided was called after Close had returned")
-		}
-		if err := shared.Shutdown(t.Context()); err != nil {
-			t.Error(err)
+		if len(log) > 0 {
+			t.Errorf("and then %q", <-log)
 		}
 	})
 }

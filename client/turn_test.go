@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,29 +27,24 @@ func turnOf(t *testing.T, rt *client.Transport, url string) (*client.Turn, time.
 	return turn, time.Since(begin)
 }
 
-// Requests and turns keep one distance, from start and from end, in one process and in a fleet.
+// Requests and turns keep one distance, from start and from end.
 func TestTurnsAndRequestsKeepOnePace(t *testing.T) {
-	for name, pacer := range map[string]*client.Pacer{"alone": {}} {
-		synctest.Test(t, func(t *testing.T) {
-			web := paced(pacer, withRobots("User-agent: *\nCrawl-delay: 2\n"))
-			rt := web.Transport.(*client.Transport)
-			turn, took := turnOf(t, rt, "http://a.example/1")
-			if took != 2*time.Second || turn.Delay() != 2*time.Second {
-				t.Errorf("%s: after robots.txt: %v of %v, want 2s", name, took, turn.Delay())
-			}
-			time.AfterFunc(7*time.Second, turn.End)
-			if _, took := get(t, web, "http://a.example/2"); took != 9*time.Second {
-				t.Errorf("%s: after a turn of 7s: %v, want 9s", name, took)
-			}
-			turn.End() // no harm: it was given back
-			last, took := turnOf(t, rt, "http://a.example/3")
-			if took != 2*time.Second {
-				t.Errorf("%s: after a request: %v, want 2s", name, took)
-			}
-			last.End()
-			synctest.Wait()
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		web := paced(&client.Pacer{}, siteOf("User-agent: *\nCrawl-delay: 2\n"))
+		rt := web.Transport.(*client.Transport)
+		turn, took := turnOf(t, rt, "http://a.example/1")
+		if took != 2*time.Second || turn.Delay() != 2*time.Second {
+			t.Errorf("after robots.txt: %v of %v, want 2s", took, turn.Delay())
+		}
+		time.AfterFunc(7*time.Second, turn.End)
+		if _, took := get(t, web, "http://a.example/2"); took != 9*time.Second {
+			t.Errorf("after a turn of 7s: %v, want 9s", took)
+		}
+		turn.End() // no harm: it was given back
+		if _, took := turnOf(t, rt, "http://a.example/3"); took != 2*time.Second {
+			t.Errorf("after a request: %v, want 2s", took)
+		}
+	})
 }
 
 // A turn teaches the Pacer what a response would have.
@@ -69,7 +63,7 @@ func TestTurnSaysHowTheSiteAnswered(t *testing.T) {
 		{0, "", 1600 * time.Millisecond, 2400 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			rt := &client.Transport{Base: withRobots(""), Pacer: new(client.Pacer)}
+			rt := &client.Transport{Base: siteOf(""), Pacer: new(client.Pacer)}
 			turn, _ := turnOf(t, rt, "http://a.example/")
 			if c.status >= 0 {
 				turn.Answered(c.status, http.Header{"Retry-After": {c.field}})
@@ -78,36 +72,6 @@ func TestTurnSaysHowTheSiteAnswered(t *testing.T) {
 			if _, took := turnOf(t, rt, "http://a.example/"); took < c.min || took > c.max {
 				t.Errorf("after %d, %q: %v, want %v to %v", c.status, c.field, took, c.min, c.max)
 			}
-		})
-	}
-}
-
-// A caller that gives up while it waits leaves no place and no gap behind.
-func TestTurnThatIsGivenUpLeavesNothing(t *testing.T) {
-	for name, pacer := range map[string]*client.Pacer{"alone": {}} {
-		synctest.Test(t, func(t *testing.T) {
-			rt := &client.Transport{Base: withRobots(""), Pacer: pacer}
-			first, _ := turnOf(t, rt, "http://a.example/")
-			ctx, cancel := context.WithCancelCause(t.Context())
-			gone := errors.New("the client has gone")
-			failed := make(chan error)
-			go func() {
-				_, err := rt.Turn(ctx, parse("http://a.example/"))
-				failed <- err
-			}()
-			synctest.Wait()
-			cancel(gone)
-			if err := <-failed; err != gone {
-				t.Errorf("%s: got %v, want %v", name, err, gone)
-			}
-			synctest.Wait()
-			first.End()
-			last, took := turnOf(t, rt, "http://a.example/")
-			if took != time.Second {
-				t.Errorf("%s: the next turn took %v, want 1s", name, took)
-			}
-			last.End()
-			synctest.Wait()
 		})
 	}
 }
@@ -137,17 +101,6 @@ func TestTurnIsRefusedAsARequestIs(t *testing.T) {
 		if err := soon.Err(); err != nil {
 			t.Errorf("it took until %v", err)
 		}
-		for _, s := range []string{"mailto:a@b.example", "ftp://a.example/?", "/relative", "http:opaque"} {
-			if _, err := rt.Turn(ctx, parse(s)); err == nil {
-				t.Errorf("%s has a turn", s)
-			}
-		}
-		if _, err := rt.Turn(ctx, nil); err == nil {
-			t.Error("nil has a turn")
-		}
-		if _, err := (&client.Transport{Base: base}).Turn(ctx, parse("http://a.example/")); err == nil {
-			t.Error("without a Pacer there is a turn")
-		}
 		free, err := rt.Turn(client.WithoutRobots(ctx), parse("http://a.example/private"))
 		if err != nil || free.Delay() != 0 {
 			t.Errorf("without robots: %v", err)
@@ -171,9 +124,6 @@ func TestTurnIsRefusedAsARequestIs(t *testing.T) {
 			t.Errorf("after the rules changed: got %v, want a *DisallowedError", err)
 		}
 		rt.Shutdown(ctx)
-		if _, err := rt.Turn(ctx, parse("http://a.example/")); err != client.ErrClosed {
-			t.Errorf("after Close: %v", err)
-		}
 	})
 }
 
@@ -231,8 +181,8 @@ func TestARequestIsSentOnItsTurn(t *testing.T) {
 // A Turn of another origin, or of another Pacer, is no turn here.
 func TestATurnIsOfItsOriginAndItsPacer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gate := &client.Transport{Pacer: &client.Pacer{}, Base: withRobots("")}
-		other := &client.Transport{Pacer: &client.Pacer{}, Base: withRobots("")}
+		gate := &client.Transport{Pacer: &client.Pacer{}, Base: siteOf("")}
+		other := &client.Transport{Pacer: &client.Pacer{}, Base: siteOf("")}
 		turn, _ := turnOf(t, gate, "http://a.example/")
 		defer turn.End()
 		for name, ask := range map[string]func() (*http.Response, error){
@@ -312,57 +262,27 @@ func TestTryHasThreeAnswers(t *testing.T) {
 	})
 }
 
-// Beside a loop of RoundTrip at the same site, a queue that tries gets half of the turns.
-func TestTryBesideALoopGetsItsShare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		gate := &client.Transport{Pacer: &client.Pacer{}, Base: withRobots("")}
-		end := time.Now().Add(10 * time.Minute)
-		loop, tried := 0, 0
-		var both sync.WaitGroup
-		both.Go(func() {
-			for time.Now().Before(end) {
-				if _, err := gate.RoundTrip(request("GET", "http://a.example/loop", nil)); err == nil {
-					loop++
-				}
-			}
-		})
-		both.Go(func() {
-			for time.Now().Before(end) {
-				turn, err := gate.Try(t.Context(), parse("http://a.example/try"))
-				if late, ok := errors.AsType[*client.LateError](err); ok {
-					time.Sleep(time.Until(late.At))
-				} else if err == nil {
-					tried++
-					turn.End()
-				}
-			}
-		})
-		both.Wait()
-		if tried < 250 || loop < 250 {
-			t.Errorf("%d turns by Try and %d of the loop", tried, loop)
-		}
-	})
-}
-
 // A site that pauses is not asked for robots.txt either; who asks is told until when.
 func TestAPausedSiteIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pacer := &client.Pacer{}
 		get(t, paced(pacer, pagesOf(func(*http.Request) (*http.Response, error) { return answer(429, "3600", ""), nil })), "http://a.example/")
-		gate := &client.Transport{Base: withRobots(""), Pacer: pacer} // with a Cache of its own
+		gate := &client.Transport{Base: siteOf(""), Pacer: pacer} // with a Cache of its own
 		defer gate.Shutdown(t.Context())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
+		begin := time.Now()
 		for how, ask := range map[string]func() error{
 			"Decide": func() error { _, err := gate.Decide(ctx, parse("http://a.example/")); return err },
 			"Turn":   func() error { _, err := gate.Turn(ctx, parse("http://a.example/")); return err },
+			"Try":    func() error { _, err := gate.Try(ctx, parse("http://a.example/")); return err },
 		} {
 			late, ok := errors.AsType[*client.LateError](ask())
 			if !ok || !late.Paused || time.Until(late.At) < 50*time.Minute {
 				t.Errorf("%s: got %v, want that the site pauses for an hour", how, late)
 			}
 		}
-		if took := time.Since(time.Now()); took != 0 {
+		if took := time.Since(begin); took != 0 {
 			t.Errorf("it took %v", took)
 		}
 	})
@@ -374,7 +294,7 @@ func TestDelaysOfOverrideAndMinDelay(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rules := policy.Parse([]byte("User-agent: *\nCrawl-delay: 0.5\nAllow: /\n"))
 			gate := &client.Transport{
-				Base: withRobots(""), Pacer: &client.Pacer{Delay: 10 * time.Second, MinDelay: delay},
+				Base: siteOf(""), Pacer: &client.Pacer{Delay: 10 * time.Second, MinDelay: delay},
 				Override: func(fetch.Origin) *policy.Policy { return rules },
 			}
 			c := &http.Client{Transport: gate}
@@ -389,11 +309,11 @@ func TestDelaysOfOverrideAndMinDelay(t *testing.T) {
 }
 
 // What keeps robots.txt from being asked for is told to a Try too, which does not wait for it: a queue must not ask for
-// ever, nor each second at a site that pauses for an hour.
+// ever.
 func TestTryHearsWhyRobotsIsNotAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		vault, u := errors.New("key vault away"), parse("http://a.example/")
-		gate := &client.Transport{Base: withRobots(""), Pacer: &client.Pacer{}, Sign: func(*http.Request) error { return vault }}
+		gate := &client.Transport{Base: siteOf(""), Pacer: &client.Pacer{}, Sign: func(*http.Request) error { return vault }}
 		defer gate.Shutdown(t.Context())
 		if _, err := gate.Try(t.Context(), u); !errors.As(err, new(*client.LateError)) {
 			t.Errorf("at first: got %v, want a *LateError", err)
@@ -401,20 +321,6 @@ func TestTryHearsWhyRobotsIsNotAskedFor(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if _, err := gate.Try(t.Context(), u); !errors.Is(err, vault) || !errors.Is(err, client.ErrNotSent) {
 			t.Errorf("then: got %v, want the error of Sign", err)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		pacer, u := &client.Pacer{}, parse("http://a.example/")
-		get(t, paced(pacer, pagesOf(func(*http.Request) (*http.Response, error) { return answer(429, "3600", ""), nil })), u.String())
-		gate := &client.Transport{Base: withRobots(""), Pacer: pacer} // with a Cache of its own
-		defer gate.Shutdown(t.Context())
-		for i := range 2 {
-			_, err := gate.Try(t.Context(), u)
-			late, ok := errors.AsType[*client.LateError](err)
-			if !ok || time.Until(late.At) < 50*time.Minute {
-				t.Errorf("try %d: got %v, want to be told of the hour", i, err)
-			}
-			time.Sleep(2 * time.Second)
 		}
 	})
 }

@@ -1,8 +1,10 @@
 package client_test
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -40,75 +42,77 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		defer w.mu.Unlock()
 		w.nonces["forbidden"]++
 	}
+	io.WriteString(rw, "page")
 }
 
 // On the wire, with the site as the witness: a delay between any two requests, pages and robots.txt, one signature for
-// each, and nothing that is forbidden, whatever stands between the gate and the network.
-func TestTheWireKeepsThePaceUnderAnyBase(t *testing.T) {
+// each, and nothing that is forbidden, whether callers read, close or forget what they get.
+func TestTheWireKeepsThePace(t *testing.T) {
 	tier.Gate(t)
 	for _, http2 := range []bool{false, true} {
-		for _, wrap := range []bool{false, true} {
-			t.Run(fmt.Sprintf("HTTP/2 %t, wrapped %t", http2, wrap), func(t *testing.T) {
-				t.Parallel()
-				w := &witness{nonces: map[string]int{}}
-				s := httptest.NewUnstartedServer(w)
-				s.EnableHTTP2 = http2
-				s.StartTLS()
-				defer s.Close()
-				base := s.Client().Transport
-				if wrap {
-					base = wrapped{base}
-				}
-				var mu sync.Mutex
-				n := 0
-				gate := &client.Transport{
-					Base: base, UserAgent: "ExampleBot/1.0", Pacer: &client.Pacer{}, Cache: &cache.Cache{MinTTL: -1},
-					Sign: func(r *http.Request) error {
-						mu.Lock()
-						defer mu.Unlock()
-						n++
-						r.Header.Set("Nonce", fmt.Sprint(n))
-						return nil
-					},
-				}
-				defer gate.Cache.Close()
-				c := &http.Client{Transport: gate}
-				end := time.Now().Add(3 * time.Second)
-				var workers sync.WaitGroup
-				for i := range 6 {
-					workers.Go(func() {
-						for j := 0; time.Now().Before(end); j++ {
-							path := "/page"
-							if j%3 == 2 {
-								path = "/private"
-							}
-							resp, err := c.Get(s.URL + path)
-							if (err == nil) != (path == "/page") {
-								t.Errorf("worker %d, %s: %v", i, path, err)
-							}
-							if err == nil {
-								resp.Body.Close()
-							}
+		t.Run(fmt.Sprintf("HTTP/2 %t", http2), func(t *testing.T) {
+			t.Parallel()
+			w := &witness{nonces: map[string]int{}}
+			s := httptest.NewUnstartedServer(w)
+			s.EnableHTTP2 = http2
+			s.StartTLS()
+			defer s.Close()
+			var mu sync.Mutex
+			n := 0
+			gate := &client.Transport{
+				Base: s.Client().Transport, UserAgent: "ExampleBot/1.0", Pacer: &client.Pacer{}, Cache: &cache.Cache{MinTTL: -1},
+				Sign: func(r *http.Request) error {
+					mu.Lock()
+					defer mu.Unlock()
+					n++
+					r.Header.Set("Nonce", fmt.Sprint(n))
+					return nil
+				},
+			}
+			defer gate.Cache.Close()
+			c := &http.Client{Transport: gate}
+			end := time.Now().Add(3 * time.Second)
+			var workers sync.WaitGroup
+			for i := range 6 {
+				workers.Go(func() {
+					for j := 0; time.Now().Before(end); j++ {
+						path := "/page"
+						if j%3 == 2 {
+							path = "/private"
 						}
-					})
-				}
-				workers.Wait()
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				for i, at := range w.at[1:] {
-					if gap := at.Sub(w.at[i]); gap < 100*time.Millisecond {
-						t.Errorf("request %d came %v after the one before", i+1, gap)
+						ctx, cancel := context.WithCancel(t.Context())
+						resp, err := c.Do(request(http.MethodGet, s.URL+path, nil).WithContext(ctx))
+						if (err == nil) != (path == "/page") {
+							t.Errorf("worker %d, %s: %v", i, path, err)
+						}
+						switch {
+						case err != nil || rand.IntN(3) == 0: // forgotten, as by those who only defer cancel
+						case rand.IntN(2) == 0:
+							io.Copy(io.Discard, resp.Body)
+						default:
+							resp.Body.Close()
+						}
+						time.Sleep(rand.N(20 * time.Millisecond))
+						cancel()
 					}
+				})
+			}
+			workers.Wait()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for i, at := range w.at[1:] {
+				if gap := at.Sub(w.at[i]); gap < 100*time.Millisecond {
+					t.Errorf("request %d came %v after the one before", i+1, gap)
 				}
-				for nonce, n := range w.nonces {
-					if n != 1 || nonce == "" || nonce == "forbidden" {
-						t.Errorf("nonce %q came %d times", nonce, n)
-					}
+			}
+			for nonce, n := range w.nonces {
+				if n != 1 || nonce == "" || nonce == "forbidden" {
+					t.Errorf("nonce %q came %d times", nonce, n)
 				}
-				if len(w.at) < 15 || w.robots < 2 {
-					t.Errorf("%d requests, %d of them for robots.txt", len(w.at), w.robots)
-				}
-			})
-		}
+			}
+			if len(w.at) < 15 || w.robots < 2 {
+				t.Errorf("%d requests, %d of them for robots.txt", len(w.at), w.robots)
+			}
+		})
 	}
 }
