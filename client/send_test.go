@@ -16,10 +16,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// wrapped hides the type of a RoundTripper, as logging and tracing do.
-type wrapped struct{ http.RoundTripper }
-
-// The request is the caller's own, wherever nothing had to be added, over a bare transport and a wrapped one.
+// The request is the caller's own, wherever nothing had to be added.
 func TestTheRequestIsTheCallersOwn(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.UserAgent()) }))
 	defer s.Close()
@@ -37,25 +34,23 @@ func TestTheRequestIsTheCallersOwn(t *testing.T) {
 		{"the gate's User-Agent", &client.Transport{UserAgent: "ExampleBot/1.0"}, false, false},
 		{"Sign", &client.Transport{Sign: func(*http.Request) error { return nil }}, true, false},
 	} {
-		for _, b := range []http.RoundTripper{base, wrapped{base}} {
-			gate := &client.Transport{Base: b, UserAgent: row.gate.UserAgent, Sign: row.gate.Sign, Pacer: row.gate.Pacer}
-			req := request("GET", s.URL+"/page", nil)
-			if row.has {
-				req.Header.Set("User-Agent", "Own/1")
-			}
-			header := req.Header.Clone()
-			resp, err := gate.RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, _ := io.ReadAll(resp.Body)
-			resp.Body.Close()
-			if (resp.Request == req) != row.own || len(req.Header) != len(header) {
-				t.Errorf("%s, %T: the response's request is the caller's own: %t, want %t; its header is %v", row.name, b, resp.Request == req, row.own, req.Header)
-			}
-			if want := req.UserAgent(); want != "" && string(body) != want {
-				t.Errorf("%s: sent as %q, want %q", row.name, body, want)
-			}
+		row.gate.Base = base
+		req := request("GET", s.URL+"/page", nil)
+		if row.has {
+			req.Header.Set("User-Agent", "Own/1")
+		}
+		header := req.Header.Clone()
+		resp, err := row.gate.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if (resp.Request == req) != row.own || len(req.Header) != len(header) {
+			t.Errorf("%s: the response's request is the caller's own: %t, want %t; its header is %v", row.name, resp.Request == req, row.own, req.Header)
+		}
+		if want := req.UserAgent(); want != "" && string(body) != want {
+			t.Errorf("%s: sent as %q, want %q", row.name, body, want)
 		}
 	}
 }
@@ -83,27 +78,6 @@ func TestSignWorksOnACopy(t *testing.T) {
 	}
 	if got := strings.Join(shared["X-List"], ","); got != "a" {
 		t.Errorf("the caller's header is now %q", got)
-	}
-}
-
-func TestConnectIsAnError(t *testing.T) {
-	base := &web{robots: robots}
-	gate := &client.Transport{Base: base}
-	_, err := gate.RoundTrip(&http.Request{Method: http.MethodConnect, URL: parse("http://a.example:443")})
-	if !errors.Is(err, client.ErrNotSent) || !strings.Contains(err.Error(), "CONNECT") || len(base.pages)+len(base.agents) > 0 {
-		t.Errorf("got %v, and %d requests were sent", err, len(base.pages)+len(base.agents))
-	}
-}
-
-// What a program changes in its slice of uses after the first request is not seen.
-func TestUsesAreCopied(t *testing.T) {
-	uses := []string{"train-ai"}
-	gate := &client.Transport{Base: siteOf("User-agent: *\nContent-Usage: train-ai=n\nAllow: /\n"), Uses: uses}
-	for range 2 {
-		if a, err := gate.Decide(t.Context(), parse("http://a.example/")); err != nil || a.Allowed {
-			t.Errorf("got %v, %v", a, err)
-		}
-		uses[0] = "search"
 	}
 }
 

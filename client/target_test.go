@@ -130,28 +130,6 @@ func TestARedirectOfAMegabyteIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatRobotsCannotBeAskedForIsAnError(t *testing.T) {
-	for _, text := range []string{"ws://a.example/x", "mailto:a@a.example", "file:///x", "data:,x"} {
-		base := &web{robots: robots}
-		rt := &client.Transport{Base: base}
-		u := parse(text)
-		d, derr := rt.Decide(t.Context(), u)
-		_, berr := rt.Decide(client.WithoutRobots(t.Context()), u)
-		p, lerr := rt.Lookup(t.Context(), u)
-		for name, err := range map[string]error{"Decide": derr, "Decide without robots": berr, "Lookup": lerr} {
-			if !errors.Is(err, client.ErrNotSent) || !strings.Contains(err.Error(), "http, https or ftp") || !strings.Contains(err.Error(), text[4:]) {
-				t.Errorf("%s of %s: got %v, want an error that names it and the schemes", name, text, err)
-			}
-		}
-		if d != (client.Answer{}) || p != nil {
-			t.Errorf("%s: got %v, %v beside the error", text, d, p)
-		}
-		if _, err := rt.RoundTrip(&http.Request{URL: u}); err != nil || len(base.pages) != 1 {
-			t.Errorf("%s: RoundTrip sent %d requests, %v, want one to Base", text, len(base.pages), err)
-		}
-	}
-}
-
 // What Base says of RegisterProtocol: with its type hidden, robots.txt comes from where the pages do.
 func TestARegisteredProtocolServesRobotsToo(t *testing.T) {
 	elsewhere := &web{robots: "User-agent: *\nDisallow: /private"}
@@ -167,14 +145,6 @@ func TestARegisteredProtocolServesRobotsToo(t *testing.T) {
 		t.Fatalf("got %v, and %d pages", err, len(elsewhere.pages))
 	}
 	resp.Body.Close()
-}
-
-func TestQueryWithHash(t *testing.T) {
-	base := &web{robots: "User-agent: *\nDisallow: /*?a$"}
-	rt := &client.Transport{Base: base}
-	if _, err := rt.RoundTrip(&http.Request{URL: &url.URL{Scheme: "http", Host: "a.example", Path: "/", RawQuery: "a#b"}}); err == nil || len(base.pages) > 0 {
-		t.Errorf("got %v, and %d requests were sent, want an error and none", err, len(base.pages))
-	}
 }
 
 // The function Decide says what a Transport does with the same file, errors included.
@@ -205,6 +175,9 @@ func TestDecideIsTheVerdictOfTheGate(t *testing.T) {
 		if d, err := client.DecideWith(p, token, u); err == nil || d != (client.Answer{}) {
 			t.Errorf("%q, %v: got %v, %v, want an error and nothing else", token, u, d, err)
 		}
+	}
+	if d, err := client.DecideWith(p, "ExampleBot", parse("http://a.example/"), "train_ai"); err == nil || !strings.Contains(err.Error(), `"train_ai"`) {
+		t.Errorf("a misspelt use: got %v, %v, want an error that names it", d, err)
 	}
 	if d, err := client.DecideWith(policy.Unreachable(), "", parse("http://a.example/")); err != nil || d.Reason != policy.ReasonUnreachable {
 		t.Errorf("unreachable: got %v, %v", d, err)

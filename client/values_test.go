@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
+	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -77,79 +80,144 @@ func TestValuesSpeak(t *testing.T) {
 	}
 }
 
-// All errors but those of a context and of Base are ErrNotSent, from each method.
+// All errors but those of a context and of Base are ErrNotSent, from each method, and say what is wrong.
 func TestEveryErrorOfOursIsErrNotSent(t *testing.T) {
-	vault := errors.New("vault away")
+	vault, x := errors.New("vault away"), parse("http://a.example/x")
 	closed := &client.Transport{}
 	closed.Close()
 	for name, row := range map[string]struct {
 		gate *client.Transport
-		url  string
+		url  *url.URL
 		ctx  func(context.Context) context.Context
-		sent bool // by RoundTrip alone
+		says string // in each error, parted by |
 	}{
-		"disallowed":        {&client.Transport{Base: siteOf("User-agent: *\nDisallow: /")}, "http://a.example/x", nil, false},
-		"a typo in Uses":    {&client.Transport{Base: siteOf(""), Uses: []string{"train"}}, "http://a.example/x", nil, false},
-		"WithUses":          {&client.Transport{Base: siteOf("")}, "http://a.example/x", func(ctx context.Context) context.Context { return client.WithUses(ctx, "x") }, false},
-		"a wrong Token":     {&client.Transport{Base: siteOf(""), Token: "a b"}, "http://a.example/x", nil, false},
-		"WithToken":         {&client.Transport{Base: siteOf("")}, "http://a.example/x", func(ctx context.Context) context.Context { return client.WithToken(ctx, "a/1") }, false},
-		"no origin":         {&client.Transport{Base: siteOf("")}, "http://127.1/x", nil, false},
-		"no host":           {&client.Transport{Base: siteOf("")}, "http:///x", nil, false},
-		"a long target":     {&client.Transport{Base: siteOf("")}, "http://a.example/" + strings.Repeat("x", 17<<10), nil, false},
-		"a dot segment":     {&client.Transport{Base: siteOf("")}, "http://a.example/%2e%2e/x", nil, false},
-		"ftp":               {&client.Transport{Base: siteOf("")}, "ftp://a.example/x?y", nil, false},
-		"a bad UserAgent":   {&client.Transport{Base: siteOf(""), UserAgent: "a\nb"}, "http://a.example/x", nil, false},
-		"two dialects":      {&client.Transport{Base: siteOf(""), Dialect: policy.Google, Fetcher: &fetch.Fetcher{Dialect: policy.Bing}}, "http://a.example/x", nil, false},
-		"Sign":              {&client.Transport{Base: siteOf(""), Sign: func(*http.Request) error { return vault }}, "http://a.example/x", nil, false},
-		"closed":            {closed, "http://a.example/x", nil, false},
-		"no scheme of ours": {&client.Transport{Base: siteOf("")}, "ws://a.example/x", nil, true},
+		"disallowed":        {&client.Transport{Base: siteOf("User-agent: *\nDisallow: /")}, x, nil, "disallowed by line 2"},
+		"a typo in Uses":    {&client.Transport{Uses: []string{"search", "train_ai"}}, x, nil, `"train_ai"|search, train-ai,`},
+		"WithUses":          {&client.Transport{}, x, func(ctx context.Context) context.Context { return client.WithUses(ctx, "train_ai") }, `"train_ai"`},
+		"a wrong Token":     {&client.Transport{Token: "a b"}, x, nil, "Token"},
+		"an agent as Token": {&client.Transport{Token: "ExampleBot/1.0 (+https://example.com/bot)"}, x, nil, `set Token to "ExampleBot"`},
+		"WithToken":         {&client.Transport{}, x, func(ctx context.Context) context.Context { return client.WithToken(ctx, "a/1") }, "WithToken"},
+		"no URL":            {&client.Transport{}, nil, nil, "no URL"},
+		"no scheme":         {&client.Transport{}, &url.URL{Host: "a.example", Path: "/x"}, nil, "scheme"},
+		"neither that":      {&client.Transport{}, &url.URL{Path: "/x"}, nil, "no Host"},
+		"opaque":            {&client.Transport{}, &url.URL{Scheme: "http", Opaque: "//a.example/private"}, nil, "opaque"},
+		"no origin":         {&client.Transport{}, parse("http://127.1/x"), nil, "127.1"},
+		"a port":            {&client.Transport{}, parse("http://a.example:99999/x"), nil, "99999"},
+		"no host":           {&client.Transport{}, parse("http:///x"), nil, "no Host in request URL"}, // as net/http ends it
+		"an asterisk":       {&client.Transport{}, &url.URL{Scheme: "http", Host: "a.example", Path: "*"}, nil, `"*"`},
+		"no slash":          {&client.Transport{}, &url.URL{Scheme: "http", Host: "a.example", Path: "private"}, nil, `"private"`},
+		"a long target":     {&client.Transport{}, parse("http://a.example/" + strings.Repeat("x", 17<<10)), nil, "16384"},
+		"a # in the query":  {&client.Transport{}, &url.URL{Scheme: "http", Host: "a.example", Path: "/", RawQuery: "a#b"}, nil, "%23"},
+		"a dot segment":     {&client.Transport{}, parse("http://a.example/%2e%2e/x"), nil, "resolve it"},
+		"ftp":               {&client.Transport{}, parse("ftp://a.example/x?y"), nil, "%3F"},
+		"a bad UserAgent":   {&client.Transport{UserAgent: "a\nb"}, x, nil, "UserAgent"},
+		"two dialects":      {&client.Transport{Dialect: policy.Google, Fetcher: &fetch.Fetcher{Dialect: policy.Bing}}, x, nil, "set one of them"},
+		"Sign":              {&client.Transport{Sign: func(*http.Request) error { return vault }}, x, nil, "vault away"},
+		"closed":            {closed, x, nil, "closed"},
+		"a WebSocket":       {&client.Transport{}, parse("ws://a.example/x"), nil, "http, https or ftp|ws://a.example/x"},
+		"mail":              {&client.Transport{}, parse("mailto:a@a.example"), nil, "http, https or ftp|a@a.example"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := t.Context()
+			ctx, base := t.Context(), row.gate.Base
 			if row.ctx != nil {
 				ctx = row.ctx(ctx)
 			}
+			if base == nil {
+				base = siteOf("")
+			}
+			asked := 0
+			row.gate.Base = roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+				asked++
+				return base.RoundTrip(req)
+			})
+			row.gate.Pacer = &client.Pacer{Delay: -1}
 			body := &closeCount{Reader: strings.NewReader("x")}
-			_, err := row.gate.RoundTrip((&http.Request{URL: parse(row.url), Body: body}).WithContext(ctx))
-			if row.sent != (err == nil) || err != nil && (!errors.Is(err, client.ErrNotSent) || body.closed != 1) {
-				t.Errorf("RoundTrip: %v; the body was closed %d times", err, body.closed)
+			_, sent := row.gate.RoundTrip((&http.Request{URL: row.url, Body: body}).WithContext(ctx))
+			_, decided := row.gate.Decide(ctx, row.url)
+			other := row.url != nil && (row.url.Scheme == "ws" || row.url.Scheme == "mailto")
+			if want := name == "disallowed" || other; (asked > 0) != want || asked > 1 {
+				t.Errorf("%d requests were sent, want any: %t", asked, want)
 			}
-			if _, err := row.gate.Decide(ctx, parse(row.url)); err != nil && !errors.Is(err, client.ErrNotSent) || err == nil && name != "disallowed" {
-				t.Errorf("Decide: %v", err)
+			_, found := row.gate.Lookup(ctx, row.url)
+			_, turn := row.gate.Turn(ctx, row.url)
+			for method, err := range map[string]error{"RoundTrip": sent, "Decide": decided, "Lookup": found, "Turn": turn} {
+				if err == nil && (method == "Lookup" || method == "Decide" && name == "disallowed" || method == "RoundTrip" && other) {
+					continue
+				}
+				for says := range strings.SplitSeq(row.says, "|") {
+					if !errors.Is(err, client.ErrNotSent) || !strings.Contains(err.Error(), says) {
+						t.Errorf("%s: got %v, want ErrNotSent that says %q", method, err, says)
+					}
+				}
 			}
-			if _, err := row.gate.Lookup(ctx, parse(row.url)); err != nil && !errors.Is(err, client.ErrNotSent) {
-				t.Errorf("Lookup: %v", err)
-			}
-			if name == "closed" {
-				return
-			}
-			if _, err := row.gate.Turn(ctx, parse(row.url)); !errors.Is(err, client.ErrNotSent) { // without a Pacer, too
-				t.Errorf("Turn: %v", err)
+			if sent != nil && body.closed != 1 {
+				t.Errorf("the body was closed %d times", body.closed)
 			}
 		})
 	}
+	bare := &client.Transport{Base: siteOf(""), Sign: func(*http.Request) error { return vault }}
+	_, turn := bare.Turn(t.Context(), x)
+	_, decided := bare.Decide(t.Context(), x)
+	_, found := bare.Lookup(t.Context(), x)
+	for what, err := range map[string]error{"Turn": turn, "Decide": decided, "Lookup": found} {
+		if !errors.Is(err, client.ErrNotSent) {
+			t.Errorf("%s without a Pacer: got %v, want ErrNotSent", what, err)
+		}
+	}
+	_, err := bare.RoundTrip(&http.Request{Method: http.MethodConnect, URL: parse("http://a.example:443")})
+	if !errors.Is(err, client.ErrNotSent) || !strings.Contains(err.Error(), "CONNECT") {
+		t.Errorf("CONNECT: %v", err)
+	}
 }
 
-// The errors of Base and of the context are as they are.
+// The errors of Base are as they are. For those of the context, see TestACauseIsTheErrorAsNetHTTPHasIt.
 func TestErrorsOfOthersAreTheirs(t *testing.T) {
 	reset := errors.New("connection reset")
 	rt := &client.Transport{Base: pagesOf(func(*http.Request) (*http.Response, error) { return nil, reset })}
 	if _, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/")}); err != reset {
 		t.Errorf("got %v, want Base's own error", err)
 	}
-	gone := errors.New("the caller went home")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(gone)
-	for how, err := range map[string]error{
-		"RoundTrip": func() error {
-			_, err := rt.RoundTrip((&http.Request{URL: parse("http://b.example/")}).WithContext(ctx))
-			return err
-		}(),
-		"Decide": func() error { _, err := rt.Decide(ctx, parse("http://c.example/")); return err }(),
-		"Lookup": func() error { _, err := rt.Lookup(ctx, parse("http://d.example/")); return err }(),
+}
+
+func TestDisallowedErrorNamesWhatACallerNeeds(t *testing.T) {
+	u := &url.URL{Scheme: "https", Host: "a.example", Path: "/x", User: url.UserPassword("me", "secret")}
+	rule := policy.Decision{Reason: policy.ReasonRule, Rule: policy.Rule{Pattern: "/x\n\x1b[31m" + strings.Repeat("y", 5000), Line: 7}, GroupToken: "b\u202eot\x9b"}
+	unreachable := policy.Decision{Reason: policy.ReasonUnreachable}
+	answer := func(d policy.Decision, err error) client.Answer {
+		return client.Answer{Decision: d, Token: "ExampleBot", Unreachable: err}
+	}
+	for _, row := range []struct {
+		err  error
+		want string
+	}{
+		{&client.DisallowedError{URL: u, Answer: answer(policy.Parse([]byte("User-agent: *\nDisallow: /x")).Decide("a", "/x"), nil)},
+			`client: not sent for "ExampleBot": disallowed by line 2 of robots.txt: Disallow: /x (user-agent: *)`},
+		{&client.DisallowedError{URL: u, Answer: answer(rule, nil)},
+			`client: not sent for "ExampleBot": disallowed by line 7 of robots.txt: Disallow: /x%0A%1B[31m` + strings.Repeat("y", 248) + `… (user-agent: b%E2%80%AEot%9B)`},
+		{&client.DisallowedError{URL: u, Answer: answer(unreachable, errors.New("no route to host"))},
+			`client: not sent for "ExampleBot": disallowed: robots.txt is unreachable: no route to host`},
+		{&client.DisallowedError{URL: u, Answer: answer(unreachable, nil)}, `client: not sent for "ExampleBot": disallowed: robots.txt is unreachable`},
+		{&client.DisallowedError{}, `client: not sent for "": disallowed`}, // the zero value prints, too
+		{&client.DelayError{Delay: time.Minute, Max: 30 * time.Second},
+			`client: not sent:  asks for 1m0s between requests, more than the Pacer's MaxDelay of 30s`},
 	} {
-		if err != gone {
-			t.Errorf("%s: got %v, want the context's cause", how, err)
+		if text := row.err.Error(); text != row.want {
+			t.Errorf("got  %q\nwant %q", text, row.want)
 		}
+	}
+	if _, ok := reflect.TypeFor[*client.DisallowedError]().MethodByName("Unwrap"); ok {
+		t.Error("DisallowedError unwraps: a time-out of robots.txt would look like the caller's deadline")
+	}
+}
+
+// Without robots, Decide still says what is wrong with the Transport, and for whom it answers.
+func TestDecideWithoutRobots(t *testing.T) {
+	u := &url.URL{Scheme: "http", Host: "a.example", Path: "/page"}
+	ctx := client.WithoutRobots(t.Context())
+	if a, err := (&client.Transport{Token: "ExampleBot"}).Decide(ctx, u); err != nil || !a.Allowed || a.Token != "ExampleBot" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if a, err := (&client.Transport{Token: "Example Bot"}).Decide(ctx, u); err == nil {
+		t.Errorf("%+v", a)
 	}
 }
