@@ -5,7 +5,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	_ "embed"
 	"flag"
@@ -41,11 +40,9 @@ func run(ctx context.Context, out io.Writer, serve bool) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	size, err := build(ctx, dir)
-	if err != nil {
+	if err := build(ctx, dir); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "package policy for browsers: %.1f MB, %.1f MB with gzip\n", mega(size.plain), mega(size.gzip))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -59,54 +56,44 @@ func run(ctx context.Context, out io.Writer, serve bool) error {
 		<-ctx.Done()
 		return nil
 	}
-	answers, err := visit(ctx, dir, url)
-	if err != nil || answers == "" {
+	answer, err := visit(ctx, dir, url)
+	if err != nil {
 		return err
 	}
-	fmt.Fprint(out, answers)
+	fmt.Fprintln(out, answer)
 	return nil
 }
 
-func mega(bytes int) float64 { return float64(bytes) / 1e6 }
-
-// size is how long robots.wasm is.
-type size struct{ plain, gzip int }
-
 // build puts into dir what the page needs: itself, package policy as WebAssembly, and Go's own
 // script that runs it.
-func build(ctx context.Context, dir string) (size, error) {
-	wasm := filepath.Join(dir, "robots.wasm")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", wasm,
+func build(ctx context.Context, dir string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "robots.wasm"),
 		"github.com/robotsgate/robotsgate/examples/wasm/robots")
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return size{}, fmt.Errorf("%w\n%s", err, text)
+		return fmt.Errorf("%w\n%s", err, text)
 	}
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
-		return size{}, err
+		return err
 	}
 	script, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js"))
 	if err != nil {
-		return size{}, err
+		return err
 	}
 	for name, data := range map[string][]byte{"index.html": page, "wasm_exec.js": script} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			return size{}, err
+			return err
 		}
 	}
-	binary, err := os.ReadFile(wasm)
-	if err != nil {
-		return size{}, err
-	}
-	return size{len(binary), gzipped(binary)}, nil
+	return nil
 }
 
-// visit returns what the page says in a browser, or "" if there is none.
+// visit returns what the page answers in a browser.
 func visit(ctx context.Context, dir, url string) (string, error) {
 	browser, err := exec.LookPath("chromium")
 	if err != nil {
-		return "there is no chromium here: see the page with -serve\n", nil
+		return "there is no chromium here: see the page with -serve", nil
 	}
 	args := []string{"--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--disable-quic", "--user-data-dir=" + filepath.Join(dir, "profile"),
@@ -120,18 +107,9 @@ func visit(ctx context.Context, dir, url string) (string, error) {
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, &errs)
 	}
-	m := regexp.MustCompile(`(?s)<p id="answer"[^>]*>(.*?)</p>.*<p id="cost">(.*?)</p>`).FindSubmatch(dom.Bytes())
+	m := regexp.MustCompile(`<p id="answer"[^>]*>(.*?)</p>`).FindSubmatch(dom.Bytes())
 	if m == nil {
 		return "", fmt.Errorf("the page has no answer:\n%s", &dom)
 	}
-	return fmt.Sprintf("%s\n%s\n", m[1], m[2]), nil
-}
-
-// gzipped returns how long data is as servers send it.
-func gzipped(data []byte) int {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	w.Write(data)
-	w.Close()
-	return b.Len()
+	return string(m[1]), nil
 }
