@@ -72,9 +72,9 @@ func run(ctx context.Context, out io.Writer) error {
 		}
 		g.printf("page     %s is %q\n", page, title)
 	}
-	for _, n := range web.Counts() {
-		g.printf("%s saw %d pages and %d robots.txt asked for\n", n.Host, n.Pages, n.Robots)
-	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	web.Report(out)
 	return nil
 }
 

@@ -26,7 +26,7 @@ func TestTheBrowserSendsOnlyWhatRobotsTxtAllows(t *testing.T) {
 		"no page  http://www.example/private/: ",
 		"refused  http://other.example/archive/1: disallowed by line 3: Disallow: /archive/ ", // the hop of a redirect
 		"other.example saw 0 pages and 1 robots.txt asked for\n",
-		"www.example saw 3 pages and 1 robots.txt asked for\n", // the start, its script, the redirect
+		"www.example saw 3 pages and 1 robots.txt asked for", // the start, its script, the redirect
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("want %q in the output, got\n%s", want, &out)

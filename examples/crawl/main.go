@@ -1,154 +1,129 @@
 // Crawl is a small polite crawler. It follows the links of a web that is embedded
 // in the program (see web.go), prints what it sent and what it refused, and why.
-// With --serve it shows that web to a browser instead.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
-	"sync"
+	"slices"
 	"time"
 
-	"golang.org/x/net/html"
-
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/examples/internal/links"
 	"github.com/robotsgate/robotsgate/examples/internal/site"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
+// atOnce is how many pages may be under way.
+const atOnce = 4
+
 func main() {
-	show := flag.Bool("serve", false, "show the embedded web to a browser, and do not crawl it")
-	flag.Parse()
 	web := site.Serve(hosts()...)
 	defer web.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, web, *show); err != nil {
+	start := &url.URL{Scheme: "http", Host: "rules.example", Path: "/"}
+	if err := crawl(ctx, os.Stdout, web.Transport(), start); err != nil {
 		log.Fatal(err)
 	}
+	web.Report(os.Stdout)
 }
 
-func run(ctx context.Context, web *site.Web, show bool) error {
-	if show {
-		return serve(ctx, os.Stdout, web)
-	}
-	progress := io.Discard
-	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-		progress = os.Stderr
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	return crawl(ctx, os.Stdout, progress, web, "http://rules.example/")
+// visited is what became of a page.
+type visited struct {
+	verdict string
+	links   []*url.URL
 }
 
-// crawl follows links from start with four workers until there are no more, or ctx ends.
-func crawl(ctx context.Context, out, progress io.Writer, web *site.Web, start string) error {
-	u, err := url.Parse(start)
-	if err != nil {
-		return err
-	}
-	r := newReport(out, progress, web)
+// crawl follows links from start until there are no more, or ctx ends. Its queue gives out the page whose site is free
+// first: no page stands in line for a slow site while another site could be asked.
+func crawl(ctx context.Context, out io.Writer, base http.RoundTripper, start *url.URL) error {
 	gate := &client.Transport{
-		Base:      web.Transport(), // leave it out on the network
+		Base:      base, // leave it out on the network
 		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
 		Pacer:     &client.Pacer{Delay: 20 * time.Millisecond}, // leave Delay out on the network: one second
-		Trace:     &client.Trace{Fetched: r.fetched},
 	}
 	defer gate.CloseIdleConnections()
-	c := &crawler{
-		gate: gate, http: &http.Client{Transport: gate, Timeout: 10 * time.Second},
-		frontier: newFrontier(u), report: r,
-	}
-	var workers sync.WaitGroup
-	for range 4 {
-		workers.Go(func() { c.work(ctx) })
-	}
-	workers.Wait()
-	return errors.Join(r.totals(), ctx.Err())
-}
-
-type crawler struct {
-	gate     *client.Transport
-	http     *http.Client
-	frontier *frontier
-	report   *report
-}
-
-func (c *crawler) work(ctx context.Context) {
-	for {
-		u, ok := c.frontier.next(ctx)
-		if !ok {
-			return
+	queue, seen := []*url.URL{start}, map[string]bool{start.String(): true}
+	free := map[string]time.Time{} // when to ask for the turn of a host, as a client.LateError said; zero: at once
+	done := make(chan visited, atOnce)
+	for busy := 0; len(queue) > 0 || busy > 0; {
+		var next <-chan time.Time
+		if len(queue) > 0 && busy < atOnce {
+			// A crawler of many pages keeps a queue for each site.
+			slices.SortStableFunc(queue, func(a, b *url.URL) int { return free[a.Host].Compare(free[b.Host]) })
+			next = time.After(time.Until(free[queue[0].Host]))
 		}
-		c.visit(ctx, u)
-		c.report.progress(c.frontier.len())
-	}
-}
-
-// visit asks for u's turn. If the site is not free, because its robots.txt is being read or another worker was faster, u
-// goes back and the worker takes another site.
-func (c *crawler) visit(ctx context.Context, u *url.URL) {
-	turn, err := c.gate.Try(ctx, u)
-	if late, ok := errors.AsType[*client.LateError](err); ok {
-		c.frontier.later(u, late.At)
-		return
-	}
-	var links []*url.URL
-	if refusal, ok := errors.AsType[*client.DisallowedError](err); ok {
-		c.report.refused(u, refusal.Answer)
-	} else if err != nil {
-		c.report.failed(u, err)
-	} else if links, err = c.get(ctx, turn, u); err != nil {
-		c.report.failed(u, err)
-	}
-	c.frontier.done(links)
-}
-
-// get sends the request whose turn it is, and returns the links of the page.
-func (c *crawler) get(ctx context.Context, turn *client.Turn, u *url.URL) ([]*url.URL, error) {
-	defer turn.End()
-	answer, err := c.gate.Decide(ctx, u) // once more, for the report: the cache has it
-	if err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(turn.Context(ctx), http.MethodGet, u.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	says := client.PageRules(resp) // what the page says about itself
-	found := links(u, io.LimitReader(resp.Body, 1<<20))
-	effect := says.Rules().For(policy.RFC9309, "ExampleBot")
-	if effect.NoFollow {
-		found = nil
-	}
-	c.report.sent(u, resp.StatusCode, answer, effect.NoIndex) // with NoIndex, list it nowhere
-	return found, nil
-}
-
-// links returns the absolute form of the links on a page.
-func links(base *url.URL, page io.Reader) (found []*url.URL) {
-	for z := html.NewTokenizer(page); ; {
-		switch z.Next() {
-		case html.ErrorToken:
-			return found
-		case html.StartTagToken:
-			for _, a := range z.Token().Attr {
-				if u, err := base.Parse(a.Val); a.Key == "href" && err == nil {
-					found = append(found, u)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-next:
+			u := queue[0]
+			turn, err := gate.Try(ctx, u)
+			if late, ok := errors.AsType[*client.LateError](err); ok { // its robots.txt may be on its way
+				free[u.Host] = late.At
+				continue
+			}
+			queue = queue[1:]
+			busy++
+			go func() { done <- visit(ctx, gate, turn, u, err) }()
+		case v := <-done:
+			busy--
+			fmt.Fprintln(out, v.verdict)
+			for _, u := range v.links {
+				if !seen[u.String()] {
+					seen[u.String()] = true
+					queue = append(queue, u)
 				}
 			}
 		}
 	}
+	return nil
+}
+
+// visit sends the request whose turn it is, unless err says that there is none.
+func visit(ctx context.Context, gate *client.Transport, turn *client.Turn, u *url.URL, err error) (v visited) {
+	if err == nil {
+		defer turn.End()
+		v, err = get(turn.Context(ctx), &http.Client{Transport: gate, Timeout: 10 * time.Second}, u)
+	}
+	if refusal, ok := errors.AsType[*client.DisallowedError](err); ok {
+		v.verdict = fmt.Sprintf("refused  %s: %v", u, refusal.Decision)
+	} else if err != nil {
+		v.verdict = fmt.Sprintf("failed   %s: %v", u, err)
+	}
+	return v
+}
+
+// get fetches a page, and obeys what it says about itself.
+func get(ctx context.Context, c *http.Client, u *url.URL) (v visited, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return v, err
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return v, err
+	}
+	defer resp.Body.Close()
+	v.verdict = fmt.Sprintf("sent     %s: %s", u, resp.Status)
+	says := client.PageRules(resp) // it learns of meta elements while the page is read
+	found := links.Of(u, resp.Body)
+	effect := says.Rules().For(policy.RFC9309, "ExampleBot")
+	if effect.NoIndex {
+		v.verdict += ", to be listed nowhere"
+	}
+	for _, l := range found {
+		if effect.MayFollow(l.Rel) {
+			v.links = append(v.links, l.URL)
+		}
+	}
+	return v, nil
 }

@@ -7,26 +7,28 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/robotsgate/robotsgate/cache/redisstore"
+	"github.com/robotsgate/robotsgate/examples/internal/site"
 )
 
 const (
 	workers = 4
 	sites   = 300
-	killed  = 2 // the worker that does not live to see the end
+	pages   = 8                      // of a site that are allowed
+	delay   = 500 * time.Millisecond // that a site asks for
 )
 
 func main() {
@@ -53,96 +55,119 @@ func fleet(ctx context.Context, out io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	web := newWeb(sites)
+	var forbidden atomic.Int32
+	var hosts []site.Host
+	var homes []any
+	for i := range sites {
+		hosts = append(hosts, host(fmt.Sprintf("site%d.example", i), &forbidden))
+		homes = append(homes, hosts[i].Name, "http://"+hosts[i].Name+"/")
+	}
+	web := site.Serve(hosts...)
 	defer web.Close()
-	url, stop, err := startRedis()
+	redisURL, stop, err := startRedis()
 	if err != nil {
 		return err
 	}
 	defer stop()
-	store, err := redisstore.Open(url)
+	store, err := redisstore.Open(redisURL)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	c := store.Client
-	if err := begin(ctx, c, web.homes()); err != nil {
+	if err := begin(ctx, store.Client, homes); err != nil {
 		return err
 	}
-	t := &table{out: out, web: web, start: time.Now()}
-	running, err := startWorkers(t, url, web.Address())
-	defer end(t, running)
+	running, end, err := startWorkers(ctx, redisURL, web.Addr())
+	defer end()
 	if err != nil {
 		return err
 	}
-	if err := watch(ctx, c, t, running); err != nil {
-		return err
-	}
-	end(t, running)
-	t.last()
-	return web.proof(out)
-}
-
-// watch shows how far the fleet is until no URL is left.
-func watch(ctx context.Context, c redis.UniversalClient, t *table, running []*exec.Cmd) error {
-	for {
-		left, err := c.XLen(ctx, stream).Result()
-		if err != nil || left == 0 {
-			return err
-		}
-		urls, err := c.SCard(ctx, seen).Result()
-		if err != nil {
-			return err
-		}
-		done := t.show(urls)
-		if t.killed == 0 && done > sites*len(paths)/2 {
-			running[killed-1].Process.Kill()
-			t.killed = killed
-		}
+	killed := false
+	for tick := time.Tick(time.Second); ; {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d sites are not done: %w", left, ctx.Err())
-		case <-time.After(100 * time.Millisecond):
+			return ctx.Err()
+		case <-tick:
+		}
+		left, err := store.Client.XLen(ctx, stream).Result()
+		if err != nil {
+			return err
+		}
+		sent := 0
+		for _, n := range web.Counts() {
+			sent += n.Pages
+		}
+		fmt.Fprintf(out, "%d pages sent; %d sites have more\n", sent, left)
+		if left == 0 {
+			return proof(out, web, int(forbidden.Load()))
+		}
+		if !killed && sent > sites*pages/2 {
+			fmt.Fprintln(out, "worker 2 is killed")
+			killed = true
+			running[1].Process.Kill()
 		}
 	}
 }
 
-// startWorkers runs copies of this program, each of which says in lines what it does.
-func startWorkers(t *table, redisURL, address string) (running []*exec.Cmd, err error) {
+// host is a site whose first page links to the others. It counts requests for what it does not allow.
+func host(name string, forbidden *atomic.Int32) site.Host {
+	h := site.Host{
+		Name:   name,
+		Robots: site.Text("User-agent: *", "Disallow: /private/", "Crawl-delay: 0.5"),
+		Pages:  map[string]string{"/": site.Links("/1", "/2", "/3", "/4", "/5", "/6", "/7", "/private/1", "/private/2")},
+		Other:  func(http.ResponseWriter, *http.Request) { forbidden.Add(1) },
+	}
+	for i := 1; i < pages; i++ {
+		h.Pages[fmt.Sprint("/", i)] = "a page"
+	}
+	return h
+}
+
+// proof prints what the sites saw. What they should not have seen is an error.
+func proof(out io.Writer, web *site.Web, forbidden int) error {
+	var wrong []error
+	robots, least := 0, time.Hour
+	for _, n := range web.Counts() {
+		robots += n.Robots
+		least = min(least, n.Apart)
+		// A page whose worker died comes again. Between processes, the delay is from start to start: a request that
+		// is on its way for longer than the next one, as on a busy machine, shortens what its site sees.
+		if n.Pages < pages || n.Robots != 1 || n.Apart < delay-100*time.Millisecond {
+			wrong = append(wrong, fmt.Errorf("not as it should be: %+v", n))
+		}
+	}
+	fmt.Fprintf(out, "the sites saw %d requests for a page that is not allowed, %d for the %d robots.txt,\n"+
+		"and two at least %v apart; they ask for %v\n", forbidden, robots, sites, least.Truncate(time.Millisecond), delay)
+	if forbidden > 0 {
+		wrong = append(wrong, errors.New("what is not allowed was sent"))
+	}
+	return errors.Join(wrong...)
+}
+
+// startWorkers runs copies of this program. The function end asks them to end, and waits for them.
+func startWorkers(ctx context.Context, redisURL, web string) (running []*exec.Cmd, end func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	end = func() {
+		cancel()
+		all.Wait()
+	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return nil, end, err
 	}
 	for i := range workers {
-		p := exec.Command(self)
-		p.Env = append(os.Environ(), fmt.Sprint("FLEET_WORKER=", i+1), "FLEET_REDIS="+redisURL, "FLEET_SITES="+address)
+		p := exec.CommandContext(ctx, self)
+		p.Env = append(os.Environ(), fmt.Sprint("FLEET_WORKER=", i+1), "FLEET_REDIS="+redisURL, "FLEET_SITES="+web)
 		p.Stderr = os.Stderr
-		said, err := p.StdoutPipe()
-		if err != nil {
-			return running, err
-		}
+		p.Cancel = func() error { return p.Process.Signal(os.Interrupt) }
 		if err := p.Start(); err != nil {
-			return running, err
+			return nil, end, err
 		}
 		running = append(running, p)
-		t.reading.Go(func() {
-			for lines := bufio.NewScanner(said); lines.Scan(); {
-				t.hear(i, lines.Text())
-			}
-		})
+		all.Go(func() { p.Wait() })
 	}
-	return running, nil
-}
-
-// end asks all workers to end, and waits for them.
-func end(t *table, running []*exec.Cmd) {
-	for _, p := range running {
-		p.Process.Signal(os.Interrupt)
-	}
-	t.reading.Wait()
-	for _, p := range running {
-		p.Wait()
-	}
+	return running, end, nil
 }
 
 // startRedis runs a server that keeps nothing, on a socket.

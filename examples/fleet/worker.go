@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,12 +11,13 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/net/html"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/redisstore"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/client/turns/redisturns"
+	"github.com/robotsgate/robotsgate/examples/internal/links"
+	"github.com/robotsgate/robotsgate/examples/internal/site"
 )
 
 const (
@@ -40,17 +39,20 @@ type worker struct {
 }
 
 // work is what each process of the fleet does until ctx ends.
-func work(ctx context.Context, name, redisURL, site string) error {
+func work(ctx context.Context, name, redisURL, web string) error {
 	store, err := redisstore.Open(redisURL)
 	if err != nil {
 		return err
 	}
 	robots := &cache.Cache{Store: store}
 	gate := &client.Transport{
-		Base:      toSites(site), // leave it out on the network
+		Base:      site.Transport(web), // leave it out on the network
 		UserAgent: "ExampleBot/1.0 (+https://example.com/bot)",
-		Pacer:     &client.Pacer{Turns: &redisturns.Store{Client: store.Client}, Delay: delay}, // leave Delay out on the network: one second
 		Cache:     robots,
+		Pacer: &client.Pacer{
+			Turns: &redisturns.Store{Client: store.Client},
+			Delay: delay, // leave it out on the network: one second
+		},
 	}
 	w := &worker{name: name, redis: store.Client, http: &http.Client{Transport: gate}}
 	urls := make(chan redis.XMessage)
@@ -60,7 +62,7 @@ func work(ctx context.Context, name, redisURL, site string) error {
 		all.Go(func() {
 			for m := range urls {
 				if err := w.visit(ctx, m); err != nil && ctx.Err() == nil {
-					fmt.Println("failed", m.Values["url"], err)
+					fmt.Fprintln(os.Stderr, "worker", name, "failed:", err)
 				}
 			}
 		})
@@ -92,9 +94,6 @@ func (w *worker) next(ctx context.Context) ([]redis.XMessage, error) {
 		Stream: stream, Group: group, Consumer: w.name, MinIdle: claimAfter, Start: "0-0", Count: 1,
 	}).Result()
 	if err != nil || len(abandoned) > 0 {
-		for _, m := range abandoned {
-			fmt.Println("claimed", m.Values["url"])
-		}
 		return abandoned, err
 	}
 	read, err := w.redis.XReadGroup(ctx, &redis.XReadGroupArgs{
@@ -114,22 +113,17 @@ func (w *worker) next(ctx context.Context) ([]redis.XMessage, error) {
 // XPENDING counts.)
 func (w *worker) visit(ctx context.Context, m redis.XMessage) error {
 	page, _ := m.Values["url"].(string)
-	links, err := w.get(ctx, page)
+	found, err := w.get(ctx, page)
 	refusal, refused := errors.AsType[*client.DisallowedError](err)
-	switch {
-	case refused && refusal.Unreachable == nil: // otherwise robots.txt could not be read now
-		fmt.Println("refused", page, refusal.Decision)
-	case err != nil:
+	if err != nil && (!refused || refusal.Unreachable != nil) { // with Unreachable, robots.txt could not be read now
 		return err
-	default:
-		fmt.Println("sent", page)
 	}
-	args := append([]any{group, m.ID, siteOf(page)}, links...)
+	args := append([]any{group, m.ID, siteOf(page)}, found...)
 	return finish.Run(ctx, w.redis, []string{stream, seen, lists}, args...).Err()
 }
 
-// get returns the links of a page. The gate asks robots.txt and waits for a turn.
-func (w *worker) get(ctx context.Context, page string) (links []any, err error) {
+// get returns the links of a page, each after its site. The gate asks robots.txt and waits for a turn.
+func (w *worker) get(ctx context.Context, page string) (found []any, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
@@ -141,7 +135,10 @@ func (w *worker) get(ctx context.Context, page string) (links []any, err error) 
 		return nil, err
 	}
 	defer resp.Body.Close()
-	return linksOf(req.URL, io.LimitReader(resp.Body, 1<<20)), nil
+	for _, l := range links.Of(req.URL, resp.Body) {
+		found = append(found, l.URL.Host, l.URL.String())
+	}
+	return found, nil
 }
 
 // finish adds links that were never seen, and ends the visit of a page: all or nothing, so a worker
@@ -164,12 +161,12 @@ var finish = redis.NewScript(`
 	end
 	return 0`)
 
-// begin makes the stream, with the first URLs.
-func begin(ctx context.Context, c redis.UniversalClient, links []any) error {
+// begin makes the stream, with the first URLs, each after its site.
+func begin(ctx context.Context, c redis.UniversalClient, urls []any) error {
 	if err := c.XGroupCreateMkStream(ctx, stream, group, "0").Err(); err != nil {
 		return err
 	}
-	return finish.Run(ctx, c, []string{stream, seen, lists}, append([]any{group, "", ""}, links...)...).Err()
+	return finish.Run(ctx, c, []string{stream, seen, lists}, append([]any{group, "", ""}, urls...)...).Err()
 }
 
 func siteOf(page string) string {
@@ -178,27 +175,4 @@ func siteOf(page string) string {
 		return ""
 	}
 	return u.Host
-}
-
-// linksOf returns the links of a page, each after its site.
-func linksOf(base *url.URL, page io.Reader) (links []any) {
-	for z := html.NewTokenizer(page); ; {
-		switch z.Next() {
-		case html.ErrorToken:
-			return links
-		case html.StartTagToken:
-			for _, a := range z.Token().Attr {
-				if u, err := base.Parse(a.Val); a.Key == "href" && err == nil {
-					links = append(links, u.Host, u.String())
-				}
-			}
-		}
-	}
-}
-
-// toSites dials every name to one address.
-func toSites(address string) *http.Transport {
-	return &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, address)
-	}}
 }

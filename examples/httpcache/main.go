@@ -36,7 +36,13 @@ func (p pages) Set(key string, response []byte) { p.Add(key, response) }
 func (p pages) Delete(key string)               { p.Remove(key) }
 
 func run(out io.Writer) error {
-	web := site.Serve(host())
+	web := site.Serve(site.Host{
+		Name:   "www.example",
+		Robots: site.Text("User-agent: ExampleBot", "Disallow: /private", "", "User-agent: OtherBot", "Disallow: /"),
+		Other: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Cache-Control", "max-age=60")
+		},
+	})
 	defer web.Close()
 	plain := web.Transport() // http.DefaultTransport, to use the network
 	defer plain.CloseIdleConnections()
@@ -61,9 +67,7 @@ func run(out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out, "in the page cache:", kept.Keys())
-	for _, n := range web.Counts() {
-		fmt.Fprintf(out, "%s saw %d pages and %d robots.txt asked for\n", n.Host, n.Pages, n.Robots)
-	}
+	web.Report(out)
 	return nil
 }
 

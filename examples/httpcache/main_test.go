@@ -16,7 +16,7 @@ func TestWhatIsDisallowedIsNotServedFromThePageCache(t *testing.T) {
 		"refused  http://www.example/public for OtherBot: disallowed by line 5: Disallow: / (user-agent: OtherBot)\n",
 		"refused  http://www.example/private for ExampleBot: disallowed by line 2: Disallow: /private (user-agent: ExampleBot)\n",
 		"in the page cache: [http://www.example/public]\n", // and not robots.txt
-		"www.example saw 1 pages and 1 robots.txt asked for\n",
+		"www.example saw 1 pages and 1 robots.txt asked for",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("want %q in the output, got\n%s", want, &out)

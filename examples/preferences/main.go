@@ -14,9 +14,8 @@ import (
 	"os"
 	"slices"
 
-	"golang.org/x/net/html"
-
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/examples/internal/links"
 	"github.com/robotsgate/robotsgate/examples/internal/site"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/page"
@@ -42,12 +41,12 @@ func crawl(out io.Writer, web *site.Web, start string) error {
 	defer gate.CloseIdleConnections()
 	queue := []string{start}
 	for i := 0; i < len(queue); i++ {
-		links, verdict, err := visit(gate, queue[i])
+		next, verdict, err := visit(gate, queue[i])
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "%-32s %s\n", queue[i], verdict)
-		for _, link := range links {
+		for _, link := range next {
 			if !slices.Contains(queue, link) {
 				queue = append(queue, link)
 			}
@@ -57,7 +56,7 @@ func crawl(out io.Writer, web *site.Web, start string) error {
 }
 
 // visit fetches a page and returns the links that may be followed.
-func visit(gate *client.Transport, link string) (links []string, verdict string, err error) {
+func visit(gate *client.Transport, link string) (next []string, verdict string, err error) {
 	resp, err := (&http.Client{Transport: gate}).Get(link)
 	if refused, ok := err.(*url.Error); ok {
 		return nil, "not sent: " + why(refused.Err), nil
@@ -69,14 +68,14 @@ func visit(gate *client.Transport, link string) (links []string, verdict string,
 
 	said := usage.ParseHeader(resp.Header)
 	p := client.PageRules(resp)
-	found := linksOf(resp.Request.URL, resp.Body) // reads the page to its end
+	found := links.Of(resp.Request.URL, resp.Body) // if it reads less than the page, the effect is Incomplete
 	p.Metas(func(name, content string, offset int64) {
 		said = append(said, usage.ParseMeta(name, content, offset)...)
 	})
 	effect := p.Rules().For(policy.RFC9309, token)
 	for _, l := range found {
-		if effect.MayFollow(l.rel) {
-			links = append(links, l.url)
+		if effect.MayFollow(l.Rel) {
+			next = append(next, l.URL.String())
 		}
 	}
 	robots, err := gate.Lookup(context.Background(), resp.Request.URL)
@@ -86,9 +85,9 @@ func visit(gate *client.Transport, link string) (links []string, verdict string,
 	said = append(said, usage.ParseRules(p.Rules(), policy.RFC9309, token)...)
 	what, by, err := usage.Combine(use, robots, token, resp.Request.URL.RequestURI(), said...)
 	if err != nil || what == usage.Disallow {
-		return links, "dropped: " + by.String(), nil
+		return next, "dropped: " + by.String(), nil
 	}
-	return links, keep(effect), nil
+	return next, keep(effect), nil
 }
 
 func why(err error) string {
@@ -112,37 +111,6 @@ func keep(e page.Effect) string {
 		return "kept, links not followed"
 	}
 	return "kept"
-}
-
-type hyperlink struct{ url, rel string }
-
-// linksOf returns the links of a page.
-func linksOf(base *url.URL, body io.Reader) (all []hyperlink) {
-	for z := html.NewTokenizer(body); ; {
-		switch z.Next() {
-		case html.ErrorToken:
-			return all
-		case html.StartTagToken:
-			t := z.Token()
-			if t.Data != "a" {
-				continue
-			}
-			var l hyperlink
-			for _, a := range t.Attr {
-				switch a.Key {
-				case "href":
-					if u, err := base.Parse(a.Val); err == nil {
-						l.url = u.String()
-					}
-				case "rel":
-					l.rel = a.Val
-				}
-			}
-			if l.url != "" {
-				all = append(all, l)
-			}
-		}
-	}
 }
 
 // host is the site: what it says about use stands in robots.txt, in headers and in pages.

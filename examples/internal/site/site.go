@@ -5,6 +5,7 @@ package site
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,7 +18,6 @@ import (
 // Host is one origin of the web: how it answers for robots.txt, and its pages.
 type Host struct {
 	Name   string            // as the wire names it: lower case, IDNA
-	Shows  string            // what it is there to show
 	Robots http.HandlerFunc  // nil: 404
 	Pages  map[string]string // path to HTML
 	Other  http.HandlerFunc  // answers for any other path; nil: 404
@@ -36,22 +36,6 @@ func Status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, http.StatusText(code), code) }
 }
 
-// Recovering answers 503 to the first n requests, then as next does.
-func Recovering(n int, next http.HandlerFunc) http.HandlerFunc {
-	var mu sync.Mutex
-	return func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		n--
-		down := n >= 0
-		mu.Unlock()
-		if down {
-			Status(http.StatusServiceUnavailable)(w, r)
-			return
-		}
-		next(w, r)
-	}
-}
-
 // Links is a page with a link to each URL.
 func Links(urls ...string) string {
 	var b strings.Builder
@@ -64,19 +48,19 @@ func Links(urls ...string) string {
 // Web serves hosts until Close.
 type Web struct {
 	server *httptest.Server
+	hosts  map[string]Host
 
-	mu    sync.Mutex // guards seen
-	seen  map[string]*Count
-	hosts map[string]Host
+	mu   sync.Mutex // guards seen
+	seen map[string]*Count
 }
 
 // Count is what one host saw.
 type Count struct {
-	Host, Shows   string
-	Pages, Robots int
+	Host          string
+	Pages, Robots int           // requests
+	Apart         time.Duration // the least between two requests; zero if there were not two
 
-	last  time.Time                // when a request came
-	apart map[string]time.Duration // by path: how long after the one before
+	last time.Time // when a request came
 }
 
 // Serve starts the web.
@@ -84,7 +68,7 @@ func Serve(hosts ...Host) *Web {
 	w := &Web{seen: map[string]*Count{}, hosts: map[string]Host{}}
 	for _, h := range hosts {
 		w.hosts[h.Name] = h
-		w.seen[h.Name] = &Count{Host: h.Name, Shows: h.Shows, apart: map[string]time.Duration{}}
+		w.seen[h.Name] = &Count{Host: h.Name}
 	}
 	w.server = httptest.NewServer(w)
 	return w
@@ -96,11 +80,14 @@ func (w *Web) Close() { w.server.Close() }
 // Addr is the address of the web, for programs that connect by themselves.
 func (w *Web) Addr() string { return w.server.Listener.Addr().String() }
 
-// Transport reaches the web: it dials every name to the one listener.
-func (w *Web) Transport() *http.Transport {
+// Transport reaches the web.
+func (w *Web) Transport() *http.Transport { return Transport(w.Addr()) }
+
+// Transport dials every name to the one address of a web, which may be of another process.
+func Transport(addr string) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, w.Addr())
+			return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, addr)
 		},
 	}
 }
@@ -117,24 +104,15 @@ func (w *Web) Counts() []Count {
 	return all
 }
 
-// Robots is how often the host was asked for its robots.txt.
-func (w *Web) Robots(host string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c := w.seen[host]; c != nil {
-		return c.Robots
+// Report prints what each host saw.
+func (w *Web) Report(out io.Writer) {
+	for _, c := range w.Counts() {
+		fmt.Fprintf(out, "%s saw %d pages and %d robots.txt asked for", c.Host, c.Pages, c.Robots)
+		if apart := c.Apart.Truncate(time.Millisecond); apart > 0 {
+			fmt.Fprintf(out, ", %v apart at least", apart)
+		}
+		fmt.Fprintln(out)
 	}
-	return 0
-}
-
-// Apart is how long after the one before the last request for a path of the host came.
-func (w *Web) Apart(host, path string) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c := w.seen[host]; c != nil {
-		return c.apart[path]
-	}
-	return 0
 }
 
 func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
@@ -144,7 +122,7 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	isRobots := strings.HasSuffix(r.URL.Path, "robots.txt")
-	w.count(host.Name, r.URL.Path, isRobots)
+	w.count(host.Name, isRobots)
 	page, found := host.Pages[r.URL.Path]
 	switch {
 	case isRobots && host.Robots != nil:
@@ -159,12 +137,12 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (w *Web) count(host, path string, robots bool) {
+func (w *Web) count(host string, robots bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c, now := w.seen[host], time.Now()
-	if !c.last.IsZero() {
-		c.apart[path] = now.Sub(c.last)
+	if apart := now.Sub(c.last); !c.last.IsZero() && (c.Apart == 0 || apart < c.Apart) {
+		c.Apart = apart
 	}
 	c.last = now
 	if robots {
