@@ -24,11 +24,11 @@ func run(ctx context.Context, out, problems io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return service.Crawl(ctx, out, problems, func(ctx context.Context, dir, at, web string) (*exec.Cmd, error) {
+	return service.Crawl(ctx, out, problems, 1, func(ctx context.Context, dir, at, web string) (*exec.Cmd, error) {
 		if err := os.CopyFS(dir, program); err != nil {
 			return nil, err
 		}
-		p := exec.CommandContext(ctx, node, "crawl.mjs", at, "http://www.example/", "http://down.example/")
+		p := exec.CommandContext(ctx, node, "crawl.mjs", at, "http://www.example/")
 		p.Dir, p.Env = dir, append(os.Environ(), "WEB=http://"+web)
 		return p, install(ctx, dir)
 	})

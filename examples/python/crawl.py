@@ -15,13 +15,13 @@ def fetch(url):
     except OSError as error:  # an answer that is no page, or no answer
         return getattr(error, "code", 0), getattr(error, "headers", {}), ""
 
-queue, seen = [(0, sys.argv[2])], set(sys.argv[2:])
+queue, seen = [(0, sys.argv[2])], {sys.argv[2]}
 while queue:
     due, url = heapq.heappop(queue)
     time.sleep(max(0, due - time.time()))
     turn = ask("/v1/turns", {"url": url, "agent": "ExampleBot", "wait": "0s"})
     if not turn["allowed"]:
-        print("refused", url, turn["decision"]["rule"] or turn["decision"]["reason"], flush=True)
+        print("refused", url, "robots.txt:", turn["decision"]["rule"] or turn["decision"]["reason"], flush=True)
     elif not turn["turn"]:  # the site wants time: others come first
         heapq.heappush(queue, (time.time() + turn["retry_after"], url))
     else:

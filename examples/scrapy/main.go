@@ -23,9 +23,9 @@ func run(ctx context.Context, out, problems io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return service.Crawl(ctx, out, problems, func(ctx context.Context, dir, at, web string) (*exec.Cmd, error) {
+	return service.Crawl(ctx, out, problems, 1, func(ctx context.Context, dir, at, web string) (*exec.Cmd, error) {
 		p := exec.CommandContext(ctx, scrapy, "runspider", filepath.Join(dir, "crawl.py"), "-s", "ROBOTSGATE="+at,
-			"-s", "LOG_LEVEL=ERROR", "-a", "start=http://www.example/ http://down.example/")
+			"-s", "LOG_LEVEL=ERROR", "-a", "start=http://www.example/")
 		p.Env = append(os.Environ(), "PYTHONPATH="+dir, "http_proxy=http://"+web, "no_proxy=127.0.0.1")
 		return p, os.CopyFS(dir, spider)
 	})

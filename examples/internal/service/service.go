@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Start builds robots in dir, runs "robots serve" until stop, and returns its URL. All names lead to the address web.
-func Start(ctx context.Context, dir, web string, problems io.Writer) (url string, stop func(), err error) {
+// start builds robots in dir, runs "robots serve" until stop, and returns its URL. All names lead to the address web.
+func start(ctx context.Context, dir, web string, problems io.Writer) (url string, stop func(), err error) {
 	robots := filepath.Join(dir, "robots")
 	if _, err := exec.LookPath("go"); err != nil {
 		return "", nil, err
@@ -44,19 +44,4 @@ func Start(ctx context.Context, dir, web string, problems io.Writer) (url string
 		stop()
 	}
 	return strings.TrimSpace(strings.TrimPrefix(line, "robots serve: ")), stop, err
-}
-
-// Follow runs p, hands on its lines, and waits for it.
-func Follow(p *exec.Cmd, lines chan<- string) error {
-	out, err := p.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := p.Start(); err != nil {
-		return err
-	}
-	for s := bufio.NewScanner(out); s.Scan(); {
-		lines <- s.Text()
-	}
-	return p.Wait()
 }

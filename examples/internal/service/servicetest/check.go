@@ -4,15 +4,17 @@ package servicetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
-// Check runs an example, unless it lacks a program, and wants each of the lines in its output. The sites must not have
-// seen what their robots.txt disallows.
-func Check(t *testing.T, run func(ctx context.Context, out, problems io.Writer) error, lines ...string) {
+// Check runs an example, unless it lacks a program, and wants to see that its n crawlers sent what robots.txt allows
+// and nothing else, together one visitor that keeps its delay. The crawlers name the reason of a refusal.
+func Check(t *testing.T, n int, run func(ctx context.Context, out, problems io.Writer) error) {
 	t.Helper()
 	var out strings.Builder
 	err := run(t.Context(), &out, t.Output())
@@ -22,15 +24,23 @@ func Check(t *testing.T, run func(ctx context.Context, out, problems io.Writer) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range lines {
+	for _, want := range []string{
+		"fetched http://www.example/public 200\n",
+		"refused http://www.example/private/ robots.txt: Disallow: /private/\n",
+		"refused http://other.example/archive/1 robots.txt: Disallow: /archive/\n", // the hop of a redirect
+		"refused http://down.example/ robots.txt: unreachable\n",
+		"\nother.example saw 0 pages ",
+		"\ndown.example saw 0 pages ",
+		fmt.Sprintf("\nwww.example saw %d pages and 1 robots.txt asked for, ", 3*n), // its start, /public and /moved
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("want %q in the output, got\n%s", want, &out)
 		}
 	}
-	_, saw, _ := strings.Cut(out.String(), "the sites saw ")
-	for _, never := range []string{"/private/", "/archive/", "down.example"} {
-		if strings.Contains(saw, never) {
-			t.Errorf("the sites saw %s: %s", never, saw)
-		}
+	_, saw, _ := strings.Cut(out.String(), "www.example saw ")
+	_, apart, _ := strings.Cut(saw, ", ")
+	apart, _, _ = strings.Cut(apart, " ")
+	if d, err := time.ParseDuration(apart); err != nil || d < 200*time.Millisecond {
+		t.Errorf("the requests at www.example are %s apart, want 200 ms at least", apart)
 	}
 }
