@@ -145,14 +145,14 @@ func (c *checker) one(u checked) error {
 	}
 	for _, k := range askers {
 		for _, r := range k.Readings(u.Result) {
-			v, err := k.Check(u.url, r, answer.New(u.Origin, r.Result, u.Until))
+			v, err := k.Check(u.url, r, answer.New(u.Origin, r, u.Until))
 			if err != nil {
 				return shell.Usagef("argument %d: %w", u.number, answer.NotURL(u.text, err))
 			}
 			v.Number = u.number
 			v.About(u.text, u.url)
 			if c.hosts && v.Robots.Outcome == answer.OutcomeRules {
-				v.Robots.SHA256 = fmt.Sprintf("%x", sha256.Sum256(r.Result.Body))
+				v.Robots.SHA256 = fmt.Sprintf("%x", sha256.Sum256(r.Body))
 			}
 			out.Worsen(shell.StatusOf(v))
 			verdicts = append(verdicts, v)

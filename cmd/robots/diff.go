@@ -93,14 +93,14 @@ func (d *differ) run(ctx context.Context, args []string) error {
 // read reads one of the two, for any dialect. An outage is no file: it changes nothing that lasts.
 func (d *differ) read(ctx context.Context, g *site.Gate, i int, name string) (*fetch.Result, error) {
 	if !isURL(name) {
-		text, err := d.ReadFile(ctx, name)
+		text, err := readFile(ctx, d.App, name)
 		return &fetch.Result{StatusCode: http.StatusOK, Body: text}, err
 	}
 	_, o, err := site.ParseSite(policy.RFC9309, i, name)
 	if err != nil {
 		return nil, err
 	}
-	res, _, err := g.Fetch(ctx, o)
+	res, err := g.Fetcher.Fetch(ctx, o, nil)
 	if err == nil && res.Err != nil {
 		err = fmt.Errorf("%s is unreachable: %w", o.RobotsURL(), res.Err)
 	}
@@ -119,7 +119,7 @@ func compare(askers []answer.Asker, files []*fetch.Result) (all []compared, path
 	paths = []string{"/"}
 	for _, k := range askers {
 		at := slices.Index(answer.Dialects[:], k.Dialect)
-		old, new := before[at].Result.Policy, after[at].Result.Policy
+		old, new := before[at].Policy, after[at].Policy
 		all = append(all, compared{k.Agent, k.Matching(old), k.Matching(new)})
 		for _, p := range []*policy.Policy{old, new} {
 			for rule := range p.Group(k.Obeys(p)).Rules() {

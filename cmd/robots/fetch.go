@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +48,7 @@ one), which disallows everything; a 4xx is an answer.`,
 	return cmd
 }
 
-// run asks by Gate.Fetch and not by Find: a Cache drops most of the header.
+// run asks the server and no Cache, which would drop most of the header.
 func (g *getter) run(ctx context.Context, args []string) error {
 	if g.JSON && g.raw {
 		return shell.Usagef("--raw writes the file only: leave out --json")
@@ -62,11 +63,11 @@ func (g *getter) run(ctx context.Context, args []string) error {
 	}
 	defer gate.End(ctx, g.App)
 	answered := g.Waiting(o)
-	res, until, err := gate.Fetch(ctx, o)
+	res, err := gate.Fetcher.Fetch(ctx, o, nil)
 	if answered(); err != nil { // of this process; what a server did is in the Result
 		return err
 	}
-	return g.show(res, answer.NewFetched(res, answer.New(o, res, until)))
+	return g.show(res, answer.NewFetched(res, answer.New(o, res, time.Time{})))
 }
 
 // show writes the answer in one of three forms. With --raw there may be nothing to write, and a warning says why.

@@ -350,6 +350,22 @@ func TestFilterKeepsFewCopiesBesideItsResults(t *testing.T) {
 	}
 }
 
+// A rule as long as a file is not in each answer that waits to be written.
+func TestFilterCutsWhatASiteMadeLong(t *testing.T) {
+	long := strings.Repeat("*", 150<<10)
+	to := siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "User-agent: *\nAllow: /a%s\nDisallow: /b%[1]s\nContent-Signal: /u ai-train=no, %[2]s\n", long, long[:50<<10])
+	})
+	for _, args := range [][]string{{}, {"--json"}, {"--json", "--uses=train-ai"}} {
+		refused := filepath.Join(t.TempDir(), "refused")
+		args = append([]string{"filter", to, "--refused", refused}, args...)
+		out := string(stdoutOf(t, "http://a.example/a\nhttp://a.example/b\n", args...)) + string(read(t, refused))
+		if len(out) > 4<<10 || strings.Count(out, "\n") != 2 {
+			t.Errorf("%q: %d bytes: %.4000s", args, len(out), out)
+		}
+	}
+}
+
 // With --unordered the lines of a silent host come at the end, and a second signal ends what is left.
 func TestFilterUnorderedWaitsForNoSilentHost(t *testing.T) {
 	m := serveMany(t, 0)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -176,17 +177,23 @@ func isURL(arg string) bool {
 	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// one returns the report about one argument: a URL, or else the name of a file. Most who forget the scheme of
-// a site name what looks like one, and are told.
+// readFile reads a file in a place where a URL may stand, too. Most who forget the scheme of a site name what looks like
+// one, and are told.
+func readFile(ctx context.Context, a *shell.App, name string) ([]byte, error) {
+	data, err := a.ReadFile(ctx, name)
+	host, _, _ := strings.Cut(name, "/")
+	if errors.Is(err, fs.ErrNotExist) && strings.Contains(strings.Trim(host, "."), ".") && !strings.HasSuffix(host, ".txt") {
+		err = fmt.Errorf("%w: for a site write https://%s", err, name)
+	}
+	return data, err
+}
+
+// one returns the report about one argument: a URL, or else the name of a file.
 func (l *linter) one(ctx context.Context, arg string) (lint.Report, error) {
 	if isURL(arg) {
 		return l.url(ctx, arg)
 	}
-	data, err := l.ReadFile(ctx, arg)
-	host, _, _ := strings.Cut(arg, "/")
-	if errors.Is(err, fs.ErrNotExist) && strings.Contains(strings.Trim(host, "."), ".") && !strings.HasSuffix(host, ".txt") {
-		err = fmt.Errorf("%w: for a site write https://%s", err, arg)
-	}
+	data, err := readFile(ctx, l.App, arg)
 	return answer.Linted(arg, data), err
 }
 
@@ -285,6 +292,9 @@ func (l *linter) repair(ctx context.Context, name string) error {
 	var out shell.Output
 	a := lint.Answer{StatusCode: http.StatusOK, ContentType: "text/plain", Body: r.Text} // as if it were served well
 	a.Body = a.Fix(l.shows)
+	if bytes.Equal(a.Body, r.Text) {
+		out.Warn(fmt.Errorf("%s: no line is replaced: the file is as it was", name))
+	}
 	out.Write(a.Body)
 	r.Findings, r.Text = l.shown(&out, a.Findings()), a.Body
 	if err := l.write(&out.Problems, r); err != nil {

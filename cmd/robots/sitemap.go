@@ -19,7 +19,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/sitemap"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/lint"
 )
 
 // lister is "robots sitemap".
@@ -92,19 +92,25 @@ func (l *lister) run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer gate.End(ctx, l.App)
-	gate.Pacer = &client.Pacer{}
-	file, err := gate.Lookup(ctx, u)
-	if err != nil {
+	gate.Pacer, gate.Cache.KeepBody = &client.Pacer{}, true
+	// It is asked for in its turn, and what was read is in the Cache then.
+	if _, err = gate.Lookup(ctx, u); err != nil {
 		return err
 	}
-	sitemaps := slices.Collect(file.Sitemaps())
-	switch {
-	case file.Reason() == policy.ReasonUnreachable:
-		return fmt.Errorf("robots.txt of %s is unreachable", answer.Visible(u.Host))
-	case len(sitemaps) == 0:
-		return fmt.Errorf("robots.txt of %s names no sitemap", answer.Visible(u.Host))
+	if l.robots, _, err = gate.Find(ctx, o); err != nil {
+		return err
 	}
-	l.origin, l.robots, l.found.By = o, &fetch.Result{Policy: file}, []*refusal{}
+	l.origin, l.found.By = o, []*refusal{}
+	sitemaps := slices.Collect(l.robots.Policy.Sitemaps())
+	relative := l.relative()
+	switch {
+	case l.robots.Err != nil:
+		return fmt.Errorf("robots.txt of %s is unreachable: %w", u.Host, l.robots.Err)
+	case len(sitemaps) == 0 && !relative:
+		return fmt.Errorf("robots.txt of %s names no sitemap", u.Host)
+	case len(sitemaps) == 0:
+		return nil
+	}
 	r := sitemap.Reader{
 		Open:   func(ctx context.Context, u *url.URL) (io.ReadCloser, error) { return l.open(ctx, gate, u) },
 		URL:    l.write,
@@ -120,6 +126,19 @@ func (l *lister) run(ctx context.Context, args []string) error {
 		l.tell()
 	}
 	return l.Emit(&l.out)
+}
+
+// relative tells of the lines that name a sitemap by no whole URL, and whether there is one.
+func (l *lister) relative() (found bool) {
+	var out shell.Output
+	for _, f := range lint.File(l.robots.Body) {
+		if f.ID == "RT407" {
+			out.Complain(fmt.Errorf("%s: line %d: %s", l.origin.RobotsURL(), f.Line, f.Message))
+			found = true
+		}
+	}
+	l.Emit(&out) // to standard error
+	return found
 }
 
 // count counts a URL, and if it is refused, what refuses it.

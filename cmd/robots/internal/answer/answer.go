@@ -153,18 +153,11 @@ func (a *Answer) why() string {
 	}
 }
 
-// Reading is one answer of a server as one dialect understands it.
-type Reading struct {
-	Dialect policy.Dialect
-	Result  *fetch.Result
-}
-
 // InAllDialects reads res, which was read by RFC9309, as every dialect would have read it. A dialect that reads no
 // file with some status, as Yandex with a 206, would leave none for the others.
-func InAllDialects(res *fetch.Result) []Reading {
-	var all []Reading
+func InAllDialects(res *fetch.Result) (all []*fetch.Result) {
 	for _, d := range Dialects {
-		all = append(all, Reading{d, res.In(d)})
+		all = append(all, res.In(d))
 	}
 	return all
 }

@@ -106,15 +106,15 @@ disalow: /a`},
 					want = append(want, FileLine{i + 1, strings.TrimSpace(text), mark == " decides"})
 				}
 			}
-			r := Reading{c.dialect, &fetch.Result{Policy: c.dialect.Parse([]byte(c.file)), Body: []byte(c.file)}}
-			d := r.Result.Policy.Decide(c.token, c.target)
-			if got := r.Bound(c.token).Explain(c.target, d); !slices.Equal(got, want) {
+			r := &fetch.Result{Dialect: c.dialect, Policy: c.dialect.Parse([]byte(c.file)), Body: []byte(c.file)}
+			d := r.Policy.Decide(c.token, c.target)
+			if got := BoundBy(r, c.token).Explain(c.target, d); !slices.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
 			for i := range want {
 				want[i].Decides = false
 			}
-			if got := r.Bound(c.token).Explain(c.target, policy.Decision{Reason: policy.ReasonUse}); d.Rule.Pattern != "" && !slices.Equal(got, want) {
+			if got := BoundBy(r, c.token).Explain(c.target, policy.Decision{Reason: policy.ReasonUse}); d.Rule.Pattern != "" && !slices.Equal(got, want) {
 				t.Errorf("a use that is disallowed: got %v, want %v", got, want)
 			}
 		})

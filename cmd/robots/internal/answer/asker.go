@@ -1,7 +1,7 @@
 package answer
 
 // An Asker decides what check, filter, match and serve answer. What they ask about comes in three forms: a
-// URL and a Reading (Check), a URL or path as written (Match), and a line of a list (Listed: Decide, and
+// URL and a robots.txt (Check), a URL or path as written (Match), and a line of a list (Listed: Decide, and
 // Verdict for an output that has more than the line).
 
 import (
@@ -40,20 +40,20 @@ type Asker struct {
 }
 
 // Readings are res as k wants it read: in its dialect, or in all.
-func (k *Asker) Readings(res *fetch.Result) []Reading {
+func (k *Asker) Readings(res *fetch.Result) []*fetch.Result {
 	if k.All {
 		return InAllDialects(res)
 	}
-	return []Reading{{k.Dialect, res.In(k.Dialect)}}
+	return []*fetch.Result{res.In(k.Dialect)}
 }
 
 // Check is the verdict about a URL by one reading of its site's robots.txt, which came as from says.
-func (k *Asker) Check(u *url.URL, r Reading, from *Answer) (*Verdict, error) {
-	a, err := k.Judge(r.Result.Policy, u)
+func (k *Asker) Check(u *url.URL, r *fetch.Result, from *Answer) (*Verdict, error) {
+	a, err := k.Judge(r.Policy, u)
 	if err != nil {
 		return nil, err
 	}
-	v := k.verdict("", r.Dialect, r.Result.Policy, u, a)
+	v := k.verdict("", r.Dialect, r.Policy, u, a)
 	v.Robots = from
 	if from.Error != nil {
 		v.Error = *from.Error
@@ -63,7 +63,7 @@ func (k *Asker) Check(u *url.URL, r Reading, from *Answer) (*Verdict, error) {
 		if a.Overridden {
 			d.Rule = policy.Rule{} // of another file
 		}
-		v.Lines = append([]FileLine{}, r.Bound(k.Obeys(r.Result.Policy)).Explain(u.RequestURI(), d)...)
+		v.Lines = append([]FileLine{}, BoundBy(r, k.Obeys(r.Policy)).Explain(u.RequestURI(), d)...)
 		if v.Use != nil {
 			by := v.Use.By
 			v.Lines = append(v.Lines, FileLine{Number: by.Line, Text: string(by.By) + ": " + by.Text, Decides: true})

@@ -148,14 +148,14 @@ type Bound struct {
 	Last   lint.Line // of the file
 }
 
-// Bound picks the lines that bind a crawler. A group is known by its rules: their numbers are found in the file again,
+// BoundBy picks the lines of a file that bind a crawler. A group is known by its rules: their numbers are found in the file again,
 // with the user-agent lines above them.
-func (r Reading) Bound(token string) *Bound {
-	b := &Bound{group: r.Result.Policy.Group(token)}
+func BoundBy(r *fetch.Result, token string) *Bound {
+	b := &Bound{group: r.Policy.Group(token)}
 	rules := slices.Collect(b.group.Rules()) // that are not found yet
 	var agents []lint.Line
 	closed := false // the list of user-agent lines, by a rule (RFC 9309 §2.1)
-	for l := range lint.Lines(r.Dialect, r.Result.Body) {
+	for l := range lint.Lines(r.Dialect, r.Body) {
 		b.Last = l
 		switch l.Kind {
 		case lint.LineUserAgent:

@@ -23,13 +23,10 @@ func (e *FieldError) Error() string { return fmt.Sprintf("the field %q: %s", e.N
 
 var Lenient = jsontext.AllowInvalidUTF8(true)
 
-// ReadObject decodes an object into a struct. Of what is refused, some fields may be read.
+// ReadObject decodes an object into a struct. Of what is refused, some fields may be read. Its error is in the words of
+// the command, without the names of Go's types.
 func ReadObject(data []byte, into any, options ...strict.Options) error {
-	return Misread(strict.Unmarshal(data, into, options...))
-}
-
-// Misread is err in the words of the command, without the names of Go's types.
-func Misread(err error) error {
+	err := strict.Unmarshal(data, into, options...)
 	if own, ok := errors.AsType[*FieldError](err); ok {
 		return own
 	}

@@ -75,6 +75,15 @@ func NewVerdict(url string, a client.Answer) Verdict {
 	return v
 }
 
+// Cut cuts what a site may have made as long as its robots.txt, for those who hold many verdicts.
+func (v *Verdict) Cut() {
+	const most = 512
+	v.Rule, v.Group = cut(v.Rule, most), cut(v.Group, most)
+	if u := v.Use; u != nil {
+		u.By.Key, u.By.Value, u.By.Text = cut(u.By.Key, most), cut(u.By.Value, most), cut(u.By.Text, most)
+	}
+}
+
 // About says in v which URL was asked about, and which one was decided on, if that is another. u may be nil.
 func (v *Verdict) About(text string, u *url.URL) {
 	v.URL = Redacted(text)
@@ -165,8 +174,9 @@ func Hidden(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 func Quoted(text string) string { return fmt.Sprintf("%q", Brief(Redacted(text))) }
 
 // Brief is the beginning of a long text, cut between characters. It is not safe to print: Quoted is.
-func Brief(text string) string {
-	const most = 60
+func Brief(text string) string { return cut(text, 60) }
+
+func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

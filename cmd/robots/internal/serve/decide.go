@@ -89,7 +89,7 @@ func (v *Service) about(ctx context.Context, text, agent, as string) (q asked, e
 func (v *Service) judge(q asked) (verdicts []*answer.Verdict, err error) {
 	var outcomes []string
 	for _, r := range q.Readings(q.result) {
-		verdict, err := q.Check(q.url, r, answer.New(q.origin, r.Result, q.until))
+		verdict, err := q.Check(q.url, r, answer.New(q.origin, r, q.until))
 		if err != nil {
 			return nil, noOrigin(err)
 		}
@@ -172,7 +172,7 @@ func (v *Service) get(
 	res, until, err = c.Get(ctx, o, src)
 	switch {
 	case errors.Is(err, fetch.ErrNotPublic): // it was not asked, and will not be: that is an answer
-		failed := &fetch.Failure{Text: err.Error(), Cause: notPublic}
+		failed := &fetch.Failure{Text: err.Error() + ": robots serve --private asks there, too", Cause: notPublic}
 		return &fetch.Result{Policy: policy.Unreachable(), Err: failed, Time: time.Now(), Dialect: d}, until, nil
 	case err != nil:
 		err = fmt.Errorf("robots.txt of %v was not read: %w", o, err)

@@ -43,7 +43,7 @@ func (a *pageAnswer) site(
 		a.URLs = append(a.URLs, q)
 	}
 	for _, r := range answer.InAllDialects(res) {
-		a.readings = append(a.readings, pageReading{r, answer.New(o, r.Result, until)})
+		a.readings = append(a.readings, pageReading{r, answer.New(o, r, until)})
 	}
 	a.Came = newCame(a.reading(a.asker.Dialect))
 	if answer.HasServed(res) {
@@ -93,7 +93,7 @@ func (a *pageAnswer) pasted(ctx context.Context) error {
 		a.URLs = append(a.URLs, q)
 	}
 	for _, r := range answer.InAllDialects(&fetch.Result{StatusCode: http.StatusOK, Body: text}) {
-		a.readings = append(a.readings, pageReading{Reading: r})
+		a.readings = append(a.readings, pageReading{Result: r})
 	}
 	a.lint(len(text), func() []lint.Finding { return lint.File(text) })
 	return a.decide(ctx)
@@ -113,8 +113,8 @@ func (u *pageURL) decide(p *policy.Policy, k *answer.Asker) (client.Answer, erro
 // decide answers all questions, until the client has gone: fifty of a large file take long enough to look.
 func (a *pageAnswer) decide(ctx context.Context) error {
 	mine := a.reading(a.asker.Dialect)
-	bound := mine.Bound(a.asker.Obeys(mine.Result.Policy))
-	f := &pageFile{reading: mine.Reading, bound: bound, marks: map[int]*pageMark{}}
+	bound := answer.BoundBy(mine.Result, a.asker.Obeys(mine.Policy))
+	f := &pageFile{reading: mine.Result, bound: bound, marks: map[int]*pageMark{}}
 	for _, u := range a.URLs {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -122,7 +122,7 @@ func (a *pageAnswer) decide(ctx context.Context) error {
 		u.Alone = len(a.URLs) == 1
 		a.ask(u, f)
 	}
-	if mine.Result.Body != nil {
+	if mine.Body != nil {
 		a.table()
 		a.show(f)
 	}
@@ -134,7 +134,7 @@ func (a *pageAnswer) decide(ctx context.Context) error {
 // is marked in the file and is the answer; the others stand beside it.
 func (a *pageAnswer) ask(u *pageURL, f *pageFile) {
 	for _, r := range a.readings {
-		d, err := u.decide(r.Result.Policy, &a.asker)
+		d, err := u.decide(r.Policy, &a.asker)
 		if err != nil {
 			u.Error = answer.Visible(err.Error())
 			return
@@ -225,7 +225,7 @@ func (a *pageAnswer) table() {
 		if i > 0 && strings.EqualFold(k.Agent, a.asker.Agent) { // it has the first row
 			continue
 		}
-		p := a.reading(k.Dialect).Result.Policy
+		p := a.reading(k.Dialect).Policy
 		row := pageRow{Crawlers: []string{k.Agent}, Group: answer.Visible(p.Group(k.Obeys(p)).Token()), Mine: i == 0}
 		for _, u := range a.URLs {
 			if d, err := u.decide(p, k); err == nil {

@@ -91,7 +91,7 @@ type pageAnswer struct {
 
 // pageReading is the file in a dialect. There is one for each, so that the page can show where they differ.
 type pageReading struct {
-	answer.Reading
+	*fetch.Result
 	robots *answer.Answer // how it came; nil: it was pasted
 }
 
@@ -211,7 +211,7 @@ func shorten(text string) (string, int) {
 // pageFile is a file by lines. They are made as they are written, by Chunks, so that not all of them are in
 // memory at once.
 type pageFile struct {
-	reading answer.Reading
+	reading *fetch.Result
 	bound   *answer.Bound
 	binds   []bool            // by line number: it is of the group that binds
 	marks   map[int]*pageMark // by line number
@@ -254,7 +254,7 @@ type pageLine struct {
 
 // show keeps the file, in which the questions have made their marks, and adds the findings.
 func (a *pageAnswer) show(f *pageFile) {
-	f.Bytes, f.Lines = len(f.reading.Result.Body), f.bound.Last.Number
+	f.Bytes, f.Lines = len(f.reading.Body), f.bound.Last.Number
 	f.Unread = f.Bytes > fetch.MaxBytes
 	if f.bound.Last.Text == "" {
 		f.Lines-- // it follows the last line end
@@ -278,7 +278,7 @@ func (a *pageAnswer) show(f *pageFile) {
 func (f *pageFile) Chunks() iter.Seq[pageChunk] {
 	return func(yield func(pageChunk) bool) {
 		var c pageChunk
-		for l := range lint.Lines(f.reading.Dialect, f.reading.Result.Body) {
+		for l := range lint.Lines(f.reading.Dialect, f.reading.Body) {
 			if l.Number > min(f.Lines, maxPageLines) {
 				break
 			}

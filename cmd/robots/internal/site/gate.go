@@ -97,7 +97,7 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 }
 
 // Find returns what is known of o's robots.txt and until when it holds, fetching it where it must, and counts in Fetches
-// what it fetched. The result has no Body: the Cache keeps none. Who needs the file asks by Fetch.
+// what it fetched. The result has no Body, unless the Cache keeps one.
 func (g *Gate) Find(ctx context.Context, o fetch.Origin) (res *fetch.Result, until time.Time, err error) {
 	load := func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 		g.Fetches.Add(1)
@@ -152,12 +152,6 @@ func (g *Gate) For(ctx context.Context, k *answer.Asker, u *url.URL) (*client.Tr
 		token = k.Obeys(p)
 	}
 	return t, client.WithToken(ctx, token), nil
-}
-
-// Fetch asks o's server, whatever a cache holds, and keeps the file.
-func (g *Gate) Fetch(ctx context.Context, o fetch.Origin) (res *fetch.Result, until time.Time, err error) {
-	res, err = g.Fetcher.Fetch(ctx, o, nil)
-	return res, time.Time{}, err
 }
 
 // Share makes the turns of g those of all processes that use its Redis server, if it has one. g must have a Pacer.
