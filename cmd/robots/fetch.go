@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -39,29 +40,18 @@ one), which disallows everything; a 4xx is an answer.`,
 		Example: `  robots fetch example.com
   robots fetch http://localhost:8080 --raw > robots.txt
   robots fetch example.com --json`,
-		Args:              shell.Args(1, 1, "one URL"),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              shell.Runs(g.run),
 	}
+	g.One(cmd, a, g.run)
 	cmd.Flags().BoolVar(&g.raw, "raw", false, "write the file only, byte for byte")
 	g.Register(cmd, site.DialectVar)
 	return cmd
 }
 
 // run asks the server and no Cache, which would drop most of the header.
-func (g *getter) run(ctx context.Context, args []string) error {
+func (g *getter) run(ctx context.Context, gate *site.Gate, _ *url.URL, o fetch.Origin) error {
 	if g.JSON && g.raw {
 		return shell.Usagef("--raw writes the file only: leave out --json")
 	}
-	_, o, err := site.ParseSite(g.Dialect, 0, args[0])
-	if err != nil {
-		return err
-	}
-	gate, err := g.Open(g.Err)
-	if err != nil {
-		return err
-	}
-	defer gate.End(ctx, g.App)
 	answered := g.Waiting(o)
 	res, err := gate.Fetcher.Fetch(ctx, o, nil)
 	if answered(); err != nil { // of this process; what a server did is in the Result

@@ -45,8 +45,23 @@ type filterer struct {
 	turns    sync.Map     // of batches to ask for their origins, by the number of their first lines
 }
 
-// failures are what --fail-on takes. Without the flag, a list that was filtered is a success whatever its lines are.
-var failures = []string{"refused", "unknown", "malformed"}
+// tally counts lines by what became of them. Empty ones count in the meter alone.
+type tally [4]int64
+
+// The indexes of a tally.
+const (
+	allowed = iota
+	refused
+	unknown // robots.txt was unreachable
+	malformed
+)
+
+// failures are what --fail-on takes, and the status that each is. Without the flag, a list that was filtered is a success
+// whatever its lines are.
+var (
+	failures = []string{refused: "refused", unknown: "unknown", malformed: "malformed"}
+	statuses = []int{refused: shell.ExitRefused, unknown: shell.ExitUnknown, malformed: shell.ExitUnknown}
+)
 
 const filterHelp = `Filter reads URLs from standard input, one on a line, and writes those that the
 crawler may fetch to standard output, in the same order. A line that begins with
@@ -109,7 +124,7 @@ func filterCommand(a *shell.App) *cobra.Command {
 	flags.IntVar(&f.parallel, "parallel", 512, "ask `N` origins at a time")
 	flags.BoolVar(&f.unordered, "unordered", false, "answer the lines of hosts that keep silent at the end, and wait for none before")
 	flags.BoolVar(&f.summary, "summary", false, "end with the number of lines, even if standard error is no terminal")
-	cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(failures, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(failures[refused:], cobra.ShellCompDirectiveNoFileComp))
 	f.Register(cmd, site.AgentVar, site.DialectVar, site.UsesVar, site.AgreementsVar)
 	f.RegisterCache(cmd)
 	return cmd
@@ -118,7 +133,7 @@ func filterCommand(a *shell.App) *cobra.Command {
 // usage returns what is wrong with how the flags go together.
 func (f *filterer) usage() error {
 	for _, kind := range f.failOn {
-		if err := shell.OneOf(kind, failures); err != nil {
+		if err := shell.OneOf(kind, failures[refused:]); err != nil {
 			return shell.Usagef("--fail-on: %w", err)
 		}
 	}
@@ -211,6 +226,7 @@ const grace = 5 * time.Second
 type filtered struct {
 	allowed shell.Output
 	refused shell.Output // and all others
+	lines   int64        // that were not counted yet, empty ones too
 	tally   tally
 }
 
@@ -273,7 +289,7 @@ func (f *filterer) ask(ctx context.Context, number int, questions []question) (e
 func (f *filterer) decideAll(lines []shell.Line, questions []question) *filtered {
 	b := new(filtered)
 	if !f.late.again { // then they are counted already
-		b.tally.Lines = int64(len(lines))
+		b.lines = int64(len(lines))
 	}
 	for i := range questions {
 		q := &questions[i]
@@ -291,25 +307,25 @@ func (f *filterer) decideAll(lines []shell.Line, questions []question) *filtered
 // list of what may be fetched has no room for "perhaps".
 func (f *filterer) decide(b *filtered, q *question) {
 	// The order counts: of a line with an error, a says nothing, and where robots.txt is unreachable, a refuses too.
-	a, to := f.Decide(&q.Listed), &b.refused
+	a, kind, to := f.Decide(&q.Listed), allowed, &b.refused
 	switch {
 	case q.Err != nil:
-		b.tally.Malformed++
-		if f.refusals == nil {
-			b.allowed.Warn(fmt.Errorf("line %d: %w", q.Number, q.Err))
-		}
+		kind = malformed
 	case a.Reason == policy.ReasonUnreachable:
-		b.tally.Unknown++
+		kind = unknown
 	case !a.Allowed:
-		b.tally.Refused++
+		kind = refused
 	default:
-		b.tally.Allowed++
 		to = &b.allowed
 	}
+	b.tally[kind]++
 	switch {
-	case to == &b.refused && f.refusals == nil:
+	case kind == malformed && f.refusals == nil:
+		b.allowed.Warn(fmt.Errorf("line %d: %w", q.Number, q.Err))
 		return
-	case to == &b.allowed && !f.JSON:
+	case kind != allowed && f.refusals == nil:
+		return
+	case kind == allowed && !f.JSON:
 		to.WriteString(q.Text)
 		to.WriteByte('\n')
 		return
@@ -326,8 +342,10 @@ func (f *filterer) decide(b *filtered, q *question) {
 // write is called for one batch after the other. The refused lines go first, so that no line is missing which a later one
 // is written after: --resume counts on that. An error ends the run: a full disk must not leave a list with a gap.
 func (f *filterer) write(b *filtered) error {
-	f.tally.add(&b.tally)
-	f.meter.Lines.Add(b.tally.Lines)
+	for kind, n := range b.tally {
+		f.tally[kind] += n
+	}
+	f.meter.Lines.Add(b.lines)
 	if b.refused.Len() > 0 { // never without --refused, see decide
 		if _, err := f.refusals.Write(b.refused.Bytes()); err != nil {
 			return err
@@ -339,45 +357,24 @@ func (f *filterer) write(b *filtered) error {
 	return f.Emit(&b.allowed)
 }
 
-// tally counts lines by what became of them.
-type tally struct {
-	Lines     int64 // empty ones too
-	Allowed   int64
-	Refused   int64
-	Unknown   int64 // robots.txt was unreachable
-	Malformed int64
-}
-
-// add is called by write alone: batches count for themselves, and need no lock.
-func (t *tally) add(o *tally) {
-	t.Lines += o.Lines
-	t.Allowed += o.Allowed
-	t.Refused += o.Refused
-	t.Unknown += o.Unknown
-	t.Malformed += o.Malformed
-}
-
 // report ends a run with what it did. The figures go to standard error: standard output is the list.
 func (f *filterer) report(took time.Duration) {
-	t := &f.tally
-	fails := func(kind string, lines int64, status int) {
-		if lines > 0 && slices.Contains(f.failOn, kind) {
-			f.Worsen(status)
+	for kind, n := range f.tally {
+		if n > 0 && slices.Contains(f.failOn, failures[kind]) {
+			f.Worsen(statuses[kind])
 		}
 	}
-	fails("refused", t.Refused, shell.ExitRefused)
-	fails("unknown", t.Unknown, shell.ExitUnknown)
-	fails("malformed", t.Malformed, shell.ExitUnknown)
 	if !f.summary && !shell.IsTerminal(f.Err) {
 		return
 	}
+	lines := f.meter.Lines.Load()
 	if f.resume {
 		fmt.Fprintf(f.Err, "%d skipped; ", f.skipped.Load())
 	}
 	fmt.Fprintf(f.Err, "%s: %d allowed, %d refused, %d unknown, %d malformed\n",
-		answer.Plural(int(t.Lines), "line"), t.Allowed, t.Refused, t.Unknown, t.Malformed)
+		answer.Plural(int(lines), "line"), f.tally[allowed], f.tally[refused], f.tally[unknown], f.tally[malformed])
 	fmt.Fprintf(f.Err, "%d robots.txt fetched in %s, %.0f lines/s\n",
-		f.gate.Fetches.Load(), took.Round(time.Millisecond), float64(t.Lines)/took.Seconds())
+		f.gate.Fetches.Load(), took.Round(time.Millisecond), float64(lines)/took.Seconds())
 }
 
 const (

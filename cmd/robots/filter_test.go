@@ -345,8 +345,8 @@ func TestFilterKeepsFewCopiesBesideItsResults(t *testing.T) {
 	if err := f.lines(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := f.gate.Cache.Stats().Bytes; f.tally.Allowed != origins || n < 1<<20 || n > site.BesideOrigins {
-		t.Errorf("%d of %d allowed; the copies take %d KiB", f.tally.Allowed, origins, n>>10)
+	if n := f.gate.Cache.Stats().Bytes; f.tally[allowed] != origins || n < 1<<20 || n > site.BesideOrigins {
+		t.Errorf("%d of %d allowed; the copies take %d KiB", f.tally[allowed], origins, n>>10)
 	}
 }
 

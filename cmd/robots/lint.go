@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,13 +132,12 @@ func (l *linter) run(ctx context.Context, args []string) (err error) {
 }
 
 func (l *linter) write(w io.Writer, reports ...lint.Report) error {
-	return map[string]func(io.Writer, ...lint.Report) error{
-		"text": l.text, "json": lint.WriteJSON, "sarif": lint.WriteSARIF,
-	}[l.format](w, reports...)
-}
-
-// text writes for people: in colours and in the width of the terminal, if there is one.
-func (l *linter) text(w io.Writer, reports ...lint.Report) error {
+	switch l.format {
+	case "json":
+		return lint.WriteJSON(w, reports...)
+	case "sarif":
+		return lint.WriteSARIF(w, reports...)
+	}
 	return lint.WriteText(w, lint.Style{Color: l.Palette().On, Width: shell.WidthOf(l.Out)}, reports...)
 }
 
@@ -241,7 +241,7 @@ func (l *linter) misnamed(ctx context.Context, g *site.Gate, o fetch.Origin) []b
 	return body
 }
 
-// explain writes the registry, or what it says about some rules. No rule named means all.
+// explain writes the registry, or what it says about some rules, with an example. No rule named means all.
 func (l *linter) explain(names []string) error {
 	ids, err := ruleIDs(names)
 	if err != nil {
@@ -256,30 +256,21 @@ func (l *linter) explain(names []string) error {
 		err = lint.WriteRulesJSON(&out, rules...)
 	case len(ids) > 0:
 		for _, r := range rules {
-			l.page(&out, r)
+			fmt.Fprintf(&out, "%s %s (%s: %s)\n\n  %s\n\n", r.ID, r.Name, r.Severity, r.Engines, r.Summary)
+			for line := range strings.SplitSeq(r.Example, "\n") {
+				fmt.Fprintln(&out, strings.TrimRight("    "+answer.Visible(line), " "))
+			}
+			if r.Unchecked != "" {
+				fmt.Fprintf(&out, "\n  not checked: %s", r.Unchecked)
+			}
+			fmt.Fprintf(&out, "\n  fix: %s\n\n%s\n", r.Advice, r.URL())
 		}
 	default:
 		for _, r := range rules {
 			fmt.Fprintf(&out, "%s  %-8s %-24s %s\n", r.ID, r.Severity, r.Name, r.Summary)
 		}
 	}
-	if err != nil {
-		return err
-	}
-	return l.Emit(&out)
-}
-
-// page explains a rule by its example.
-func (l *linter) page(out *shell.Output, r lint.Rule) {
-	fmt.Fprintf(out, "%s %s (%s: %s)\n\n  %s\n\n", r.ID, r.Name, r.Severity, r.Engines, r.Summary)
-	for line := range strings.SplitSeq(r.Example, "\n") {
-		fmt.Fprintln(out, strings.TrimRight("    "+answer.Visible(line), " "))
-	}
-	out.WriteByte('\n')
-	if r.Unchecked != "" {
-		fmt.Fprintf(out, "  not checked: %s\n", r.Unchecked)
-	}
-	fmt.Fprintf(out, "  fix: %s\n\n%s\n", r.Advice, r.URL())
+	return cmp.Or(err, l.Emit(&out))
 }
 
 // repair writes a file anew, and to standard error what is left to say about it. A finding that --severity or --disable

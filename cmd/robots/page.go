@@ -32,6 +32,7 @@ import (
 type pager struct {
 	*shell.App
 	site.Network
+	out, text shell.Output // text is what people read, without --json
 }
 
 const askedByYou = `The page is fetched once because you ask for it, even if robots.txt disallows it
@@ -53,7 +54,7 @@ could not be had, or not be read whole.`
 // finding, not for a noindex: the owner wants that.
 func pageCommand(a *shell.App) *cobra.Command {
 	const short = "Show what a page says to crawlers, and what engines make of it"
-	return pagerCommand(a, "page", short, pageHelp, (*pager).showPage)
+	return pagerCommand(a, "page", short, pageHelp, (*pager).page)
 }
 
 const usageHelp = `Usage shows the preferences about the use of a page, by training of models, as
@@ -74,12 +75,12 @@ could not be had, or not be read whole.`
 // makes the status 1, as a refusal does for check: a script asks whether it may use the page.
 func usageCommand(a *shell.App) *cobra.Command {
 	const short = "Show for which uses a page may be used, and who says so"
-	return pagerCommand(a, "usage", short, usageHelp, (*pager).showUsage)
+	return pagerCommand(a, "usage", short, usageHelp, (*pager).usage)
 }
 
-// pagerCommand makes a subcommand that sees a page and shows it. It has no --cache: who asks wants to see what is there
-// now.
-func pagerCommand(a *shell.App, name, short, long string, show func(*pager, *shell.Output, *seen)) *cobra.Command {
+// pagerCommand makes a subcommand that sees a page and shows it, even if it could not be had. show writes text, and
+// returns fields for --json. The subcommand has no --cache: who asks wants to see what is there now.
+func pagerCommand(a *shell.App, name, short, long string, show func(*pager, *seen) answer.Object) *cobra.Command {
 	p := &pager{App: a}
 	cmd := &cobra.Command{
 		Use:   name + " URL",
@@ -87,33 +88,33 @@ func pagerCommand(a *shell.App, name, short, long string, show func(*pager, *she
 		Long:  long,
 		Example: fmt.Sprintf(`  robots %s https://example.com/a
   robots %[1]s https://example.com/a --agent ExampleBot --json`, name),
-		Args:              shell.Args(1, 1, "one URL"),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: shell.Runs(func(ctx context.Context, args []string) error {
-			u, err := answer.ReadURL(policy.RFC9309, args[0])
-			if err != nil {
-				return shell.Usagef("%w", err)
-			}
-			g, err := p.Open(p.Err)
-			if err != nil {
-				return err
-			}
-			defer g.End(ctx, p.App)
-			g.Cache.KeepBody = true // each engine reads the file anew
-			s, err := p.see(ctx, g, u)
-			if err != nil {
-				return err
-			}
-			var out shell.Output
-			show(p, &out, s)
-			return p.Emit(&out)
-		}),
 	}
+	p.One(cmd, a, func(ctx context.Context, g *site.Gate, u *url.URL, _ fetch.Origin) error {
+		g.Cache.KeepBody = true // each engine reads the file anew
+		s, err := p.see(ctx, g, u)
+		if err != nil {
+			return err
+		}
+		p.printHead(s)
+		fields := show(p, s)
+		// What was not read of a page may say more, and disallow more.
+		unread := s.rules.Incomplete()
+		if unread {
+			p.text.Field("says", "perhaps more: not all of it was read")
+		}
+		if unread || s.status/100 != 2 || s.decision.Reason == policy.ReasonUnreachable {
+			p.out.Worsen(shell.ExitUnknown)
+		}
+		if p.JSON {
+			p.out.JSON(append(append(p.head(s), fields...), "incomplete", unread))
+		} else {
+			p.text.WriteTo(&p.out)
+		}
+		return p.Emit(&p.out)
+	})
 	p.Register(cmd, site.AgentVar)
 	return cmd
 }
-
-const moreUnread = "perhaps more: not all of it was read"
 
 // seen is what one page and its robots.txt say.
 type seen struct {
@@ -124,11 +125,6 @@ type seen struct {
 	decision client.Answer
 	rules    page.Rules
 	said     []usage.Statement // of the header and of meta elements
-}
-
-// unknown reports whether robots.txt or the page could not be had. What was not read of a page may disallow more.
-func (s *seen) unknown() bool {
-	return s.status/100 != 2 || s.decision.Reason == policy.ReasonUnreachable || s.rules.Incomplete()
 }
 
 // see fetches a page and the robots.txt of the origin that answered: after a redirect, that one's statements
@@ -202,13 +198,8 @@ type pageFinding struct {
 	Message string `json:"message"`
 }
 
-// showPage is "robots page". It writes what is found even if the page could not be had.
-func (p *pager) showPage(out *shell.Output, s *seen) {
-	text := out
-	if p.JSON {
-		text = new(shell.Output) // which nobody sees
-	}
-	printHead(text, s)
+// page is "robots page".
+func (p *pager) page(s *seen) answer.Object {
 	statements := []answer.Object{}
 	for st := range s.rules.All() {
 		var offset any
@@ -220,28 +211,20 @@ func (p *pager) showPage(out *shell.Output, s *seen) {
 			"value", answer.OrNull(st.Value), "scope", answer.OrNull(st.Scope), "text", st.Text,
 			"problem", answer.OrNull(st.Problem),
 		})
-		text.Field("says", withProblem(st.String(), st.Problem))
+		p.text.Field("says", withProblem(st.String(), st.Problem))
 	}
-	printUnread(text, s)
 	effects, findings := p.judge(s)
 	for _, e := range effects {
-		text.Field(e.Engine, e.Effect)
+		p.text.Field(e.Engine, e.Effect)
 	}
 	for _, e := range effects {
-		text.Field("listed", e.Verdict)
+		p.text.Field("listed", e.Verdict)
 	}
 	for _, f := range findings {
-		text.Field(f.ID, f.Message)
+		p.text.Field(f.ID, f.Message)
+		p.out.Worsen(shell.ExitRefused)
 	}
-	switch {
-	case s.unknown():
-		out.Worsen(shell.ExitUnknown)
-	case len(findings) > 0:
-		out.Worsen(shell.ExitRefused)
-	}
-	if p.JSON {
-		out.JSON(append(p.head(s), "statements", statements, "incomplete", s.rules.Incomplete(), "effects", effects, "findings", findings))
-	}
+	return answer.Object{"statements", statements, "effects", effects, "findings", findings}
 }
 
 func withProblem(statement, problem string) string {
@@ -249,14 +232,6 @@ func withProblem(statement, problem string) string {
 		return statement
 	}
 	return statement + "  (" + problem + ")"
-}
-
-// printUnread tells that page.Rules.Incomplete reports that not all of a page was read: it is long, encoded, or a part
-// of one.
-func printUnread(out *shell.Output, s *seen) {
-	if s.rules.Incomplete() {
-		out.Field("says", moreUnread)
-	}
 }
 
 // judge returns what the statements come to, and what is wrong with that: RT405 for a noindex on a page that
@@ -302,18 +277,18 @@ func (p *pager) judge(s *seen) (effects []pageEffect, findings []pageFinding) {
 }
 
 // printHead writes which page it is, how it came, and what robots.txt says about fetching it.
-func printHead(out *shell.Output, s *seen) {
-	fmt.Fprintln(out, answer.Visible(s.url.Redacted()))
+func (p *pager) printHead(s *seen) {
+	fmt.Fprintln(&p.text, answer.Visible(s.url.Redacted()))
 	status := fmt.Sprint(s.status, " ", http.StatusText(s.status))
 	if s.status/100 != 2 {
 		status += ": this is no page, and has no rules"
 	}
-	out.Field("status", status)
+	p.text.Field("status", status)
 	why := s.decision.Decision.String()
 	if s.decision.Unreachable != nil {
 		why += ": " + s.decision.Unreachable.Error()
 	}
-	out.Field("robots", why)
+	p.text.Field("robots", why)
 }
 
 // asEngine returns the page rules as the engine reads them whose crawler the agent is, if any:
@@ -328,10 +303,10 @@ func asEngine(rules page.Rules, agent string) []usage.Statement {
 	return nil
 }
 
-// showUsage is "robots usage". It gathers the statements from wherever they may stand, in the order
+// usage is "robots usage". It gathers the statements from wherever they may stand, in the order
 // robots.txt, header, page, page rules; usage.For says which of them counts. What the engine of --agent makes
 // of a rule is added to what the rule says by itself, and takes nothing away from that.
-func (p *pager) showUsage(out *shell.Output, s *seen) {
+func (p *pager) usage(s *seen) answer.Object {
 	table := usage.Table()
 	var tokens []string
 	// The groups of tokens such as Google-Extended say something about use.
@@ -344,11 +319,6 @@ func (p *pager) showUsage(out *shell.Output, s *seen) {
 	said := usage.ParseRobots(s.policy, agent, s.url.RequestURI(), tokens...)
 	said = append(append(said, s.said...), usage.ParseRules(s.rules, policy.RFC9309, p.Agent)...)
 	said = append(said, asEngine(s.rules, p.Agent)...)
-	text := out
-	if p.JSON {
-		text = new(shell.Output) // which nobody sees
-	}
-	printHead(text, s)
 	preferences, statements := []answer.Object{}, []answer.Statement{}
 	for i, label := range site.UsageLabels() {
 		is, by, _ := usage.For(said, usage.Label(label), table...)
@@ -356,7 +326,7 @@ func (p *pager) showUsage(out *shell.Output, s *seen) {
 			continue // only the labels of the standard are shown where nothing is known
 		}
 		if is == usage.Disallow {
-			out.Worsen(shell.ExitRefused)
+			p.out.Worsen(shell.ExitRefused)
 		}
 		var statement any // null: unknown
 		value := is.String()
@@ -364,24 +334,17 @@ func (p *pager) showUsage(out *shell.Output, s *seen) {
 			statement, value = answer.Statement{Statement: by}, fmt.Sprintf("%-9s %s", is, by)
 		}
 		preferences = append(preferences, answer.Object{"label", label, "preference", is, "by", statement})
-		text.Field(label, value)
+		p.text.Field(label, value)
 	}
 	// All are in JSON. For people there are those without effect, and the terms: no preference tells of them.
 	for _, st := range said {
 		statements = append(statements, answer.Statement{Statement: st})
 		switch {
 		case st.Problem != "":
-			text.Field("without effect", withProblem(st.String(), st.Problem))
+			p.text.Field("without effect", withProblem(st.String(), st.Problem))
 		case st.Key == "License" || st.Key == "tdm-policy": // a contract, which a person has to read
-			text.Field("terms", st.String())
+			p.text.Field("terms", st.String())
 		}
 	}
-	printUnread(text, s)
-	if s.unknown() {
-		out.Worsen(shell.ExitUnknown)
-	}
-	if p.JSON {
-		out.JSON(append(p.head(s), "preferences", preferences, "statements", statements,
-			"incomplete", s.rules.Incomplete()))
-	}
+	return answer.Object{"preferences", preferences, "statements", statements}
 }

@@ -56,7 +56,7 @@ func TestWhatWasNotReadIsTold(t *testing.T) {
 	}{{"/other", false}, {"/coded", true}} {
 		for _, command := range []string{"page", "usage"} {
 			text := stdoutOf(t, "", command, "http://a.example"+c.path, to)
-			if bytes.Contains(text, []byte(moreUnread)) != c.told {
+			if bytes.Contains(text, []byte("perhaps more: not all of it was read")) != c.told {
 				t.Errorf("%s of %s: got\n%s", command, c.path, text)
 			}
 			if status, _ := fails(t, command, "http://a.example"+c.path, to); (status == shell.ExitUnknown) != c.told {

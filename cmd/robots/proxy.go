@@ -199,7 +199,14 @@ that can speak for some domains alone, and clients hold it to that.`,
 		if err != nil {
 			return err
 		}
-		return writeBoth(args[0], certificate, args[1], key)
+		// The key goes first: what is left of a run that is killed is no certificate that could be installed.
+		if err := writeNew(args[1], key, 0o600); err != nil {
+			return err
+		}
+		if err := writeNew(args[0], certificate, 0o644); err != nil {
+			return errors.Join(err, os.Remove(args[1]))
+		}
+		return nil
 	})
 	cmd.Flags().StringSliceVar(&only, "only", nil, "`DOMAINS` that the CA speaks for, with all below them")
 	return cmd
@@ -207,18 +214,6 @@ that can speak for some domains alone, and clients hold it to that.`,
 
 // domains are what a CA may be limited to. In a certificate a name is ASCII and has no final dot.
 var domains = regexp.MustCompile(`^\.?[\w-]+(\.[\w-]+)*$`)
-
-// writeBoth writes both files, or none. The key goes first: what is left of a run that is killed is no certificate that could
-// be installed.
-func writeBoth(certificateAt string, certificate []byte, keyAt string, key []byte) error {
-	if err := writeNew(keyAt, key, 0o600); err != nil {
-		return err
-	}
-	if err := writeNew(certificateAt, certificate, 0o644); err != nil {
-		return errors.Join(err, os.Remove(keyAt))
-	}
-	return nil
-}
 
 // writeNew makes a file that must not exist, and removes it if it cannot be written whole: half a key is
 // none. The file has its mode from the start, so no other user can read a key while it is written.

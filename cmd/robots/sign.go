@@ -21,7 +21,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
-	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // signCommand makes the subcommand, which only holds three others. It takes any arguments, to refuse them itself.
@@ -139,28 +139,18 @@ The exit status is 1 if the site refuses the request (401 or 403) or no
 directory lists the key, and 2 if one of them could not be asked.`,
 		Example: `  robots sign check https://site.example/ --sign-key bot.pem \
       --sign-agent https://bot.example`,
-		Args: shell.Args(1, 1, "one URL"),
-		RunE: shell.Runs(c.run),
 	}
+	c.One(cmd, a, c.run)
 	c.Register(cmd)
 	return cmd
 }
 
 // run makes all requests, whatever the first ones show: receivers keep for up to a day what a directory said. --timeout is
 // for all of them.
-func (c *signChecker) run(ctx context.Context, args []string) error {
-	u, _, err := site.ParseSite(policy.RFC9309, 0, args[0])
-	if err != nil {
-		return err
-	}
+func (c *signChecker) run(ctx context.Context, g *site.Gate, u *url.URL, _ fetch.Origin) error {
 	if u.Scheme != "https" {
 		return shell.Usagef("argument 1: only https requests are signed")
 	}
-	g, err := c.Open(c.Err)
-	if err != nil {
-		return err
-	}
-	defer g.End(ctx, c.App)
 	signer, err := c.Signing.Signer()
 	if err != nil {
 		return err

@@ -70,28 +70,17 @@ func sitemapCommand(a *shell.App) *cobra.Command {
 		Example: `  robots sitemap example.com
   robots sitemap example.com --refused --agent Googlebot
   robots sitemap example.com | robots filter --agent ExampleBot`,
-		Args:              shell.Args(1, 1, "one URL"),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              shell.Runs(l.run),
 	}
+	l.One(cmd, a, l.run)
 	cmd.Flags().BoolVar(&l.refused, "refused", false, "count the URLs that are refused, by the line that refuses them")
 	l.Register(cmd, site.AgentVar, site.DialectVar)
 	return cmd
 }
 
-func (l *lister) run(ctx context.Context, args []string) error {
+func (l *lister) run(ctx context.Context, gate *site.Gate, u *url.URL, o fetch.Origin) (err error) {
 	if l.JSON && !l.refused {
 		return shell.Usagef("--json is for --refused: a list is text")
 	}
-	u, o, err := site.ParseSite(l.Dialect, 0, args[0])
-	if err != nil {
-		return err
-	}
-	gate, err := l.Open(l.Err)
-	if err != nil {
-		return err
-	}
-	defer gate.End(ctx, l.App)
 	gate.Pacer, gate.Cache.KeepBody = &client.Pacer{}, true
 	// It is asked for in its turn, and what was read is in the Cache then.
 	if _, err = gate.Lookup(ctx, u); err != nil {

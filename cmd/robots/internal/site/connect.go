@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/robotsgate/robotsgate/client/sign"
@@ -156,6 +157,23 @@ func ParseSite(d policy.Dialect, i int, text string) (*url.URL, fetch.Origin, er
 		err = shell.Usagef("argument %d: %w", i+1, err)
 	}
 	return u, o, err
+}
+
+// One has cmd take one URL, about which run asks by a gate that is ended behind it.
+func (n *Network) One(cmd *cobra.Command, a *shell.App, run func(context.Context, *Gate, *url.URL, fetch.Origin) error) {
+	cmd.Args, cmd.ValidArgsFunction = shell.Args(1, 1, "one URL"), cobra.NoFileCompletions // else shells offer files
+	cmd.RunE = shell.Runs(func(ctx context.Context, args []string) error {
+		u, o, err := ParseSite(n.Dialect, 0, args[0])
+		if err != nil {
+			return err
+		}
+		g, err := n.Open(a.Err)
+		if err != nil {
+			return err
+		}
+		defer g.End(ctx, a)
+		return run(ctx, g, u, o)
+	})
 }
 
 type signing struct {
