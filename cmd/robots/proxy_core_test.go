@@ -44,18 +44,6 @@ func (v *visits) check(t *testing.T, requests int) {
 	}
 }
 
-func TestProxyKeepsThePace(t *testing.T) {
-	tier.Gate(t)
-	site := &visits{delay: 500 * time.Millisecond}
-	v := startProxy(t, "--private", "--pace", siteServer(t, site.ServeHTTP))
-	var all sync.WaitGroup
-	for range 2 {
-		all.Go(func() { v.do("GET", "http://s.example/a") })
-	}
-	all.Wait()
-	site.check(t, 3)
-}
-
 // Two proxies with one Redis server are one visitor.
 func TestProxyPaceHoldsForTheFleet(t *testing.T) {
 	tier.Gate(t)

@@ -9,9 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/target"
-	"github.com/chromedp/chromedp"
-
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
@@ -99,26 +96,4 @@ func ask(tr http.RoundTripper, target string) (status int, said string) {
 	defer res.Body.Close()
 	body, _ := io.ReadAll(res.Body)
 	return res.StatusCode, fmt.Sprint(res.Status, res.Header["Proxy-Status"], string(body))
-}
-
-// A page that is refused is a page to Chromium: its answer tells, or there is none.
-func TestChromiumIsToldOfARefusal(t *testing.T) {
-	tier.Nightly(t)
-	sites := bothSites(t, newMoved().ServeHTTP)
-	browser := chromium(t)
-	for way, want := range map[string]string{"403": "403 true", "410": "410 true", "close": "net::ERR_EMPTY_RESPONSE"} {
-		v := startProxy(t, append(sites, "--private", "--refuse="+way)...)
-		through := func(p *target.CreateBrowserContextParams) { p.ProxyServer = v.url.String() }
-		ctx, end := chromedp.NewContext(browser, chromedp.WithNewBrowserContext(through))
-		res, err := chromedp.RunResponse(ctx, chromedp.Navigate("http://a.example.com/private/x"))
-		got := fmt.Sprint(err)
-		if err == nil {
-			_, ours := res.Headers["Proxy-Status"]
-			got = fmt.Sprint(res.Status, ours)
-		}
-		if !strings.Contains(got, want) {
-			t.Errorf("--refuse=%s: %s, want %s", way, got, want)
-		}
-		end()
-	}
 }

@@ -38,27 +38,15 @@ type exchange struct {
 // A line ends where there is a "|". {host} is the site, {url} what a request line names it by, {8k}
 // and {1m} are that many bytes.
 var exchanges = []exchange{
-	{"a page", `
-C> GET {url}/a?b=c HTTP/1.1|Host: {host}|User-Agent: A/1||
-S> HTTP/1.1 200 OK|Content-Length: 5|Content-Type: text/plain|Date: Sun, 06 Nov 1994 08:49:37 GMT||hello`, ""},
-	{"a request without any field", `
-C> GET {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 200 OK|Content-Length: 2||ok`, ""},
-	{"a target that no parser would have written", `
-C> GET {url}/%7euser//x/%2F;p=1?a=;b&&%zz=%&c+d HTTP/1.1|Host: {host}||
-S> HTTP/1.1 200 OK|Content-Length: 2||ok`, ""},
-	{"a lone question mark", `
-C> GET {url}/a? HTTP/1.1|Host: {host}||
-S> HTTP/1.1 200 OK|Content-Length: 2||ok`, ""},
-	{"a host in capitals", `
-C> GET {url}/ HTTP/1.1|Host: {host}|X-Case: MiXed||
-S> HTTP/1.1 200 OK|Content-Length: 2|X-Case: MiXed||ok`, ""},
-	{"a page without a type", `
-C> GET {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 200 OK|Content-Length: 15||<html>hi</html>`, ""},
-	{"a page with an empty type", `
-C> GET {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 200 OK|Content-Length: 6|X-Content-Type-Options: nosniff||<html>`, ""},
+	once("a page", "GET /a?b=c|User-Agent: A/1",
+		"200 OK|Content-Length: 5|Content-Type: text/plain|Date: Sun, 06 Nov 1994 08:49:37 GMT||hello", ""),
+	once("a request without any field", "GET /", "200 OK|Content-Length: 2||ok", ""),
+	once("a target that no parser would have written", "GET /%7euser//x/%2F;p=1?a=;b&&%zz=%&c+d",
+		"200 OK|Content-Length: 2||ok", ""),
+	once("a lone question mark", "GET /a?", "200 OK|Content-Length: 2||ok", ""),
+	once("a host in capitals", "GET /|X-Case: MiXed", "200 OK|Content-Length: 2|X-Case: MiXed||ok", ""),
+	once("a page without a type", "GET /", "200 OK|Content-Length: 15||<html>hi</html>", ""),
+	once("a page with an empty type", "GET /", "200 OK|Content-Length: 6|X-Content-Type-Options: nosniff||<html>", ""),
 	{"a body without a length", `
 C> GET {url}/ HTTP/1.1|Host: {host}||
 S> HTTP/1.1 200 OK||until the end
@@ -67,9 +55,7 @@ S|`, ""},
 C> GET {url}/ HTTP/1.1|Host: {host}||
 S> HTTP/1.0 200 OK|Server: old||until the end
 S|`, ""},
-	{"chunks", `
-C> GET {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 200 OK|Transfer-Encoding: chunked||3;x=y|abc|2|de|0||`, ""},
+	once("chunks", "GET /", "200 OK|Transfer-Encoding: chunked||3;x=y|abc|2|de|0||", ""),
 	{"chunks in turns", `
 C> GET {url}/ HTTP/1.1|Host: {host}||
 S> HTTP/1.1 200 OK|Transfer-Encoding: chunked||5|first|
@@ -82,15 +68,11 @@ C> GET {url}/ HTTP/1.1|Host: {host}|Accept: text/event-stream||
 S> HTTP/1.1 200 OK|Content-Type: text/event-stream|Transfer-Encoding: chunked||9|data: 1\n\n|
 C< data: 1
 S> 9|data: 2\n\n|0||`, ""},
-	{"trailers", `
-C> GET {url}/ HTTP/1.1|Host: {host}|TE: trailers|Connection: TE||
-S> HTTP/1.1 200 OK|Transfer-Encoding: chunked|Trailer: X-Sum, X-More||3|abc|0|X-Sum: 1|X-More: 2||`, ""},
-	{"trailers that were not announced", `
-C> GET {url}/ HTTP/1.1|Host: {host}|TE: trailers|Connection: TE||
-S> HTTP/1.1 200 OK|Transfer-Encoding: chunked||3|abc|0|X-Sum: 1||`, ""},
-	{"trailers of an empty body", `
-C> GET {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 200 OK|Transfer-Encoding: chunked|Trailer: X-Sum||0|X-Sum: 1||`, ""},
+	once("trailers", "GET /|TE: trailers|Connection: TE",
+		"200 OK|Transfer-Encoding: chunked|Trailer: X-Sum, X-More||3|abc|0|X-Sum: 1|X-More: 2||", ""),
+	once("trailers that were not announced", "GET /|TE: trailers|Connection: TE",
+		"200 OK|Transfer-Encoding: chunked||3|abc|0|X-Sum: 1||", ""),
+	once("trailers of an empty body", "GET /", "200 OK|Transfer-Encoding: chunked|Trailer: X-Sum||0|X-Sum: 1||", ""),
 	{"trailers of a request", `
 C> POST {url}/ HTTP/1.1|Host: {host}|Transfer-Encoding: chunked|Trailer: X-Sum||3|abc|0|X-Sum: 1||
 S< X-Sum: 1
@@ -127,80 +109,48 @@ C> PUT {url}/ HTTP/1.1|Host: {host}|Transfer-Encoding: chunked|Expect: 100-conti
 S< 100-continue
 S> HTTP/1.1 401 Unauthorized|WWW-Authenticate: Basic realm="x"|Content-Length: 2||no
 S|`, ""},
-	{"HEAD with a length", `
-C> HEAD {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 200 OK|Content-Length: 12345|ETag: "x"||`, ""},
-	{"HEAD without a length", `
-C> HEAD {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 200 OK|Transfer-Encoding: chunked|ETag: "x"||`, ""},
-	{"a range", `
-C> GET {url}/ HTTP/1.1|Host: {host}|Range: bytes=2-3|If-Range: "x"||
-S> HTTP/1.1 206 Partial Content|Content-Range: bytes 2-3/10|Content-Length: 2|ETag: "x"||cd`, ""},
-	{"two ranges", `
-C> GET {url}/ HTTP/1.1|Host: {host}|Range: bytes=0-0,2-2||
-S> HTTP/1.1 206 Partial Content|Content-Type: multipart/byteranges; boundary=B|Content-Length: 8||--B\n\na--`, ""},
-	{"a range that cannot be", `
-C> GET {url}/ HTTP/1.1|Host: {host}|Range: bytes=20-||
-S> HTTP/1.1 416 Range Not Satisfiable|Content-Range: bytes */10|Content-Length: 0||`, ""},
-	{"gzip that was asked for", `
-C> GET {url}/ HTTP/1.1|Host: {host}|Accept-Encoding: gzip, br;q=0.5||
-S> HTTP/1.1 200 OK|Content-Encoding: gzip|Content-Length: 6||\x1f\x8b\x08\x00zz`, ""},
-	{"gzip that was not asked for", `
-C> GET {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 200 OK|Content-Encoding: gzip|Content-Length: 6|Vary: Accept-Encoding||\x1f\x8b\x08\x00zz`, ""},
-	{"a coding of tomorrow", `
-C> GET {url}/ HTTP/1.1|Host: {host}|Accept-Encoding: zz||
-S> HTTP/1.1 200 OK|Content-Encoding: zz|Transfer-Encoding: chunked||4|\x00\xff\x1f\x8b|0||`, ""},
-	{"cookies", `
-C> GET {url}/ HTTP/1.1|Host: {host}|Cookie: a=b; c="d e"; f|Cookie: second=1||
-S> HTTP/1.1 200 OK|Set-Cookie: a=; Max-Age=0|Set-Cookie: b="x,y"; Secure; HttpOnly|Content-Length: 2||ok`, ""},
-	{"a redirect", `
-C> GET {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 302 Found|Location: //other.example/x?y#z|Set-Cookie: a=b|Content-Length: 0||`, ""},
+	once("HEAD with a length", "HEAD /", `200 OK|Content-Length: 12345|ETag: "x"||`, ""),
+	once("HEAD without a length", "HEAD /", `200 OK|Transfer-Encoding: chunked|ETag: "x"||`, ""),
+	once("a range", `GET /|Range: bytes=2-3|If-Range: "x"`,
+		`206 Partial Content|Content-Range: bytes 2-3/10|Content-Length: 2|ETag: "x"||cd`, ""),
+	once("two ranges", "GET /|Range: bytes=0-0,2-2",
+		`206 Partial Content|Content-Type: multipart/byteranges; boundary=B|Content-Length: 8||--B\n\na--`, ""),
+	once("a range that cannot be", "GET /|Range: bytes=20-",
+		"416 Range Not Satisfiable|Content-Range: bytes */10|Content-Length: 0||", ""),
+	once("gzip that was asked for", "GET /|Accept-Encoding: gzip, br;q=0.5",
+		`200 OK|Content-Encoding: gzip|Content-Length: 6||\x1f\x8b\x08\x00zz`, ""),
+	once("gzip that was not asked for", "GET /",
+		`200 OK|Content-Encoding: gzip|Content-Length: 6|Vary: Accept-Encoding||\x1f\x8b\x08\x00zz`, ""),
+	once("a coding of tomorrow", "GET /|Accept-Encoding: zz",
+		`200 OK|Content-Encoding: zz|Transfer-Encoding: chunked||4|\x00\xff\x1f\x8b|0||`, ""),
+	once("cookies", `GET /|Cookie: a=b; c="d e"; f|Cookie: second=1`,
+		`200 OK|Set-Cookie: a=; Max-Age=0|Set-Cookie: b="x,y"; Secure; HttpOnly|Content-Length: 2||ok`, ""),
+	once("a redirect", "GET /", "302 Found|Location: //other.example/x?y#z|Set-Cookie: a=b|Content-Length: 0||", ""),
 	{"a redirect that keeps the method", `
 C> POST {url}/ HTTP/1.1|Host: {host}|Content-Length: 3||abc
 S< abc
 S> HTTP/1.1 307 Temporary Redirect|Location: /again|Content-Length: 0||`, ""},
-	{"large fields", `
-C> GET {url}/{8k} HTTP/1.1|Host: {host}|Cookie: a={8k}|X-A: {8k}|X-B: {8k}||
-S> HTTP/1.1 200 OK|Content-Length: 2|X-A: {8k}|Set-Cookie: a={8k}|X-B: {8k}||ok`, ""},
-	{"a field twice", `
-C> GET {url}/ HTTP/1.1|Host: {host}|X-A: 1|X-B: 2|X-A: 3|Accept: a/b|Accept: c/d||
-S> HTTP/1.1 200 OK|X-A: 1|X-B: 2|X-A: 3|Content-Length: 2||ok`, ""},
-	{"an empty field, and bytes beyond ASCII", `
-C> GET {url}/ HTTP/1.1|Host: {host}|X-A:|X-B: é\xff||
-S> HTTP/1.1 200 OK|X-A:|X-B: é\xff|Content-Length: 2||ok`, ""},
-	{"fields about the way here", `
-C> GET {url}/ HTTP/1.1|Host: {host}|Forwarded: for=1|X-Forwarded-For: 1.2.3.4|X-Forwarded-Proto: x|X-Forwarded-Host: h||
-S> HTTP/1.1 200 OK|X-Forwarded-For: y|Content-Length: 2||ok`, ""},
-	{"fields of one hop", `
-C> GET {url}/ HTTP/1.1|Host: {host}|Connection: X-Hop, keep-alive|X-Hop: 1|Keep-Alive: 5|Proxy-Connection: x||
-S> HTTP/1.1 200 OK|Connection: X-Back, keep-alive|X-Back: 1|Keep-Alive: 5|Content-Length: 2||ok`,
-		"X-Hop, X-Back, Keep-Alive, Proxy-Connection"},
-	{"credentials of the proxy", `
-C> GET {url}/ HTTP/1.1|Host: {host}|Proxy-Authorization: Basic eA==|Authorization: Basic eQ==||
-S> HTTP/1.1 200 OK|Proxy-Authenticate: Basic|Content-Length: 2||ok`, "Proxy-Authorization, Proxy-Authenticate"},
-	{"a conditional request", `
-C> GET {url}/ HTTP/1.1|Host: {host}|If-None-Match: "x"|If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT||
-S> HTTP/1.1 304 Not Modified|ETag: "x"|Cache-Control: max-age=5||`, ""},
-	{"304 with a length", `
-C> GET {url}/ HTTP/1.1|Host: {host}|If-None-Match: "x"||
-S> HTTP/1.1 304 Not Modified|ETag: "x"|Content-Length: 100||`, "Content-Length"}, // net/http; RFC 9110 §8.6
-	{"no content", `
-C> DELETE {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 204 No Content|X-A: b||`, ""},
-	{"an empty page", `
-C> GET {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 200 OK|Content-Length: 0|Content-Type: text/html||`, ""},
-	{"an empty page in chunks", `
-C> GET {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 200 OK|Transfer-Encoding: chunked||0||`, ""},
-	{"an error of the site", `
-C> GET {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 503 Service Unavailable|Retry-After: 120|Content-Length: 4||down`, ""},
-	{"a status of tomorrow", `
-C> GET {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 599 Odd|Content-Length: 3||odd`, ""},
+	once("large fields", "GET /{8k}|Cookie: a={8k}|X-A: {8k}|X-B: {8k}",
+		"200 OK|Content-Length: 2|X-A: {8k}|Set-Cookie: a={8k}|X-B: {8k}||ok", ""),
+	once("a field twice", "GET /|X-A: 1|X-B: 2|X-A: 3|Accept: a/b|Accept: c/d",
+		"200 OK|X-A: 1|X-B: 2|X-A: 3|Content-Length: 2||ok", ""),
+	once("an empty field, and bytes beyond ASCII", `GET /|X-A:|X-B: é\xff`,
+		`200 OK|X-A:|X-B: é\xff|Content-Length: 2||ok`, ""),
+	once("fields about the way here", "GET /|Forwarded: for=1|X-Forwarded-For: 1.2.3.4|X-Forwarded-Proto: x|X-Forwarded-Host: h",
+		"200 OK|X-Forwarded-For: y|Content-Length: 2||ok", ""),
+	once("fields of one hop", "GET /|Connection: X-Hop, keep-alive|X-Hop: 1|Keep-Alive: 5|Proxy-Connection: x",
+		"200 OK|Connection: X-Back, keep-alive|X-Back: 1|Keep-Alive: 5|Content-Length: 2||ok", "X-Hop, X-Back, Keep-Alive, Proxy-Connection"),
+	once("credentials of the proxy", "GET /|Proxy-Authorization: Basic eA==|Authorization: Basic eQ==",
+		"200 OK|Proxy-Authenticate: Basic|Content-Length: 2||ok", "Proxy-Authorization, Proxy-Authenticate"),
+	once("a conditional request", `GET /|If-None-Match: "x"|If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT`,
+		`304 Not Modified|ETag: "x"|Cache-Control: max-age=5||`, ""),
+	once("304 with a length", `GET /|If-None-Match: "x"`,
+		`304 Not Modified|ETag: "x"|Content-Length: 100||`, "Content-Length"), // net/http; RFC 9110 §8.6
+	once("no content", "DELETE /", "204 No Content|X-A: b||", ""),
+	once("an empty page", "GET /", "200 OK|Content-Length: 0|Content-Type: text/html||", ""),
+	once("an empty page in chunks", "GET /", "200 OK|Transfer-Encoding: chunked||0||", ""),
+	once("an error of the site", "GET /", "503 Service Unavailable|Retry-After: 120|Content-Length: 4||down", ""),
+	once("a status of tomorrow", "GET /", "599 Odd|Content-Length: 3||odd", ""),
 	{"a body of GET", `
 C> GET {url}/ HTTP/1.1|Host: {host}|Content-Length: 3||abc
 S< abc
@@ -209,12 +159,9 @@ S> HTTP/1.1 200 OK|Content-Length: 2||ok`, ""},
 C> FROB {url}/ HTTP/1.1|Host: {host}|Content-Length: 3||abc
 S< abc
 S> HTTP/1.1 200 OK|Content-Length: 2||ok`, ""},
-	{"POST without a body", `
-C> POST {url}/ HTTP/1.1|Host: {host}|Content-Length: 0||
-S> HTTP/1.1 200 OK|Content-Length: 2||ok`, ""},
-	{"OPTIONS of a page", `
-C> OPTIONS {url}/a HTTP/1.1|Host: {host}|Origin: http://o.example|Access-Control-Request-Method: PUT||
-S> HTTP/1.1 204 No Content|Allow: GET, PUT|Access-Control-Allow-Origin: *||`, ""},
+	once("POST without a body", "POST /|Content-Length: 0", "200 OK|Content-Length: 2||ok", ""),
+	once("OPTIONS of a page", "OPTIONS /a|Origin: http://o.example|Access-Control-Request-Method: PUT",
+		"204 No Content|Allow: GET, PUT|Access-Control-Allow-Origin: *||", ""),
 	{"an upload with a length", `
 C> PUT {url}/ HTTP/1.1|Host: {host}|Content-Length: 1048576|Content-Type: x/y||{1m}
 S< {end of 1m}
@@ -223,9 +170,7 @@ S> HTTP/1.1 201 Created|Location: /x|Content-Length: 2||ok`, ""},
 C> PUT {url}/ HTTP/1.1|Host: {host}|Transfer-Encoding: chunked||100000|{1m}|0||
 S< {end of 1m}
 S> HTTP/1.1 201 Created|Content-Length: 2||ok`, ""},
-	{"a download", `
-C> GET {url}/ HTTP/1.1|Host: {host}||
-S> HTTP/1.1 200 OK|Content-Length: 1048576||{1m}`, ""},
+	once("a download", "GET /", "200 OK|Content-Length: 1048576||{1m}", ""),
 	{"an upload and its answer in turns", `
 C> POST {url}/ HTTP/1.1|Host: {host}|Transfer-Encoding: chunked||5|hello|
 S< hello
@@ -275,9 +220,8 @@ C> GET {url}/chat HTTP/1.1|Host: {host}|Connection: Upgrade|Upgrade: websocket|S
 S> HTTP/1.1 101 Switching Protocols|Connection: Upgrade|Upgrade: websocket||\x81\x05hello
 C< hello
 S|`, ""},
-	{"an upgrade that the site does not take", `
-C> GET {url}/chat HTTP/1.1|Host: {host}|Connection: Upgrade|Upgrade: websocket|Sec-WebSocket-Key: x||
-S> HTTP/1.1 426 Upgrade Required|Sec-WebSocket-Version: 13|Content-Length: 2||no`, ""},
+	once("an upgrade that the site does not take", "GET /chat|Connection: Upgrade|Upgrade: websocket|Sec-WebSocket-Key: x",
+		"426 Upgrade Required|Sec-WebSocket-Version: 13|Content-Length: 2||no", ""),
 	{"a body that breaks off", `
 C> GET {url}/ HTTP/1.1|Host: {host}||
 S> HTTP/1.1 200 OK|Content-Length: 10||hello
@@ -288,9 +232,17 @@ C> GET {url}/ HTTP/1.1|Host: {host}||
 S> HTTP/1.1 200 OK|Transfer-Encoding: chunked||5|hello|
 C< hello
 S|`, ""},
-	{"Max-Forwards of a GET", `
-C> GET {url}/ HTTP/1.1|Host: {host}|Max-Forwards: 0||
-S> HTTP/1.1 200 OK|Content-Length: 2||ok`, ""},
+	once("Max-Forwards of a GET", "GET /|Max-Forwards: 0", "200 OK|Content-Length: 2||ok", ""),
+}
+
+// once is an exchange of one request, by its method, target and fields, and one answer.
+func once(name, request, answer, hop string) exchange {
+	line, fields, more := strings.Cut(request, "|")
+	if more {
+		fields += "|"
+	}
+	method, target, _ := strings.Cut(line, " ")
+	return exchange{name, "C> " + method + " {url}" + target + " HTTP/1.1|Host: {host}|" + fields + "|\nS> HTTP/1.1 " + answer, hop}
 }
 
 func TestProxyChangesNothing(t *testing.T) {

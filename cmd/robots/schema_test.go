@@ -59,6 +59,9 @@ func schemaSite(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, r.URL.Path, http.StatusFound)
 	case "latin1":
 		w.Write([]byte("Disallow: /\xe4\n"))
+	case "partial":
+		w.WriteHeader(http.StatusPartialContent)
+		w.Write([]byte("User-agent: *\nDisallow: /private\n"))
 	case "short":
 		w.Header().Set("Cache-Control", "max-age=5")
 	case "rules":
@@ -66,7 +69,7 @@ func schemaSite(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-var schemaSites = []string{"missing", "down", "moved", "loop", "latin1", "short", "rules"}
+var schemaSites = []string{"missing", "down", "moved", "loop", "latin1", "short", "partial", "rules"}
 
 func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 	tier.Gate(t)
@@ -92,18 +95,18 @@ func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 		{"decision", append([]string{"check", "--json", "--explain", to}, urls...), "", 7},
 		{"decision", append([]string{"check", "--json", "--as=all", to}, urls...), "", 35},
 		{"decision", []string{"check", "--json", "--connect-to=::127.0.0.1:1", "--timeout=1s", urls[0]}, "", 1},
-		{"decision", []string{"check", "--json", "--crawlers", to, urls[6]}, "", 36},
-		{"decision", []string{"check", "--json", "--hosts", to, urls[6]}, "", 4},
+		{"decision", []string{"check", "--json", "--crawlers", to, urls[7]}, "", 36},
+		{"decision", []string{"check", "--json", "--hosts", to, urls[7]}, "", 4},
 		{"change", []string{"diff", "--json", to, "http://rules.example", file}, "", 18},
 		{"decision", []string{"filter", "--json", "--refused=" + refused, to}, list, 1},
 		{"decision", []string{"match", "--json", "--robots=" + file}, "/x\n/y\n//z\nfoo bar\n", 4},
 		{"decision", []string{"match", "--jsonl"}, records, 4},
 		{"report", []string{"lint", "--json", file}, "", 1},
 		{"report", []string{"lint", "--json", "-"}, strings.Repeat("Disallow /y\n", 50), 1},
-		{"report", []string{"lint", "--json", to, urls[0], urls[1], urls[2], urls[4], urls[6]}, "", 5},
+		{"report", []string{"lint", "--json", to, urls[0], urls[1], urls[2], urls[4], urls[7]}, "", 5},
 		{"report", append([]string{"lint", "--json"}, lintExamples(t, dir)...), "", 50},
 		{"rule", []string{"lint", "--json", "--rules"}, "", 50},
-		{"sitemap", []string{"sitemap", "--refused", "--json", to, urls[6]}, "", 1},
+		{"sitemap", []string{"sitemap", "--refused", "--json", to, urls[7]}, "", 1},
 		{"fetched", []string{"fetch", "--json", "--connect-to=::127.0.0.1:1", "--timeout=1s", urls[0]}, "", 1},
 	} {
 		t.Run(strings.Join(c.args[:2], " "), func(t *testing.T) {

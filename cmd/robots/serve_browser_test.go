@@ -262,7 +262,6 @@ func TestPageInChromium(t *testing.T) {
 		"hostile":       pageQuotesHostileFiles,
 		"10,000 lines":  pageShows10000Lines,
 		"accessibility": pageHasRolesAndNames,
-		"axe":           pagePassesAxe,
 		"first screen":  pageAnswersOnTheFirstScreen,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, browser, v.url+"/") })
@@ -291,31 +290,6 @@ func pageLooks(t *testing.T, browser context.Context, at string) {
 				p.prefer(scheme)
 				if name == "many" || os.Getenv("ROBOTSGATE_SCREENSHOTS") != "" {
 					p.shoot(fmt.Sprintf("%s-%d-%s", name, width, scheme))
-				}
-			}
-		}
-	}
-}
-
-// axe-core finds nothing. ROBOTSGATE_AXE names its file: npm pack axe-core has axe.min.js.
-func pagePassesAxe(t *testing.T, browser context.Context, at string) {
-	axe, err := os.ReadFile(os.Getenv("ROBOTSGATE_AXE"))
-	if err != nil {
-		t.Skip("ROBOTSGATE_AXE names no axe.min.js:", err)
-	}
-	for _, question := range []string{"", "?source=text", manyURLs, "?site=http://shop.example/private/x", "?site=mailto:x",
-		"?site=http://down.example", "?source=text&robots=Disalow:/x", listedURL} {
-		p := newTab(t, browser, 360)
-		p.run(chromedp.Navigate(at + question))
-		eval[any](p, string(axe)+";0")
-		for _, width := range []int64{360, 800, 1400} {
-			for _, scheme := range []string{"light", "dark"} {
-				p.run(chromedp.EmulateViewport(width, 900))
-				p.prefer(scheme)
-				found := eval[map[string]any](p, `axe.run().then(r => ({passes: r.passes.length,
-					wrong: r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.html))}))`)
-				if wrong := found["wrong"].([]any); len(wrong) > 0 || found["passes"].(float64) < 30 {
-					t.Errorf("%q at %d, %s: %v", question, width, scheme, found)
 				}
 			}
 		}

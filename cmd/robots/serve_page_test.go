@@ -96,26 +96,6 @@ func lineShown(line string) string {
 	return answer.Visible(line[:cut])
 }
 
-func TestPageSaysWhatTheRecordsSay(t *testing.T) {
-	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, schemaSite))
-	for _, name := range schemaSites {
-		for _, as := range answer.DialectNames() {
-			for _, path := range []string{"", "/private?a=b&c", "/robots.txt", "/%70rivate/../x"} {
-				query := "=" + url.QueryEscape("http://"+name+".example"+path) + "&agent=ExampleBot/1.0&as=" + as
-				_, record := v.do("GET", "/v1/decide?url"+query, "")
-				var r answer.Verdict
-				if err := json.Unmarshal([]byte(record), &r); err != nil {
-					t.Fatal(err, record)
-				}
-				_, doc := v.page("GET", "?site"+query, "")
-				if got := doc.all("span", "say"); len(got) != 1 || got[0].text() != says(&r) {
-					t.Errorf("%s%s as %s: the page says %q, want %q", name, path, as, doc.text(), says(&r))
-				}
-			}
-		}
-	}
-}
-
 // Real files, pasted: each answer is that of /v1/match, and each line of the file is there once.
 func TestPageQuotesRealFiles(t *testing.T) {
 	files := vectors.Corpus(t)

@@ -241,34 +241,6 @@ func TestServeAnswersBesideASlowForm(t *testing.T) {
 	}
 }
 
-func TestServeAnswersBesideIdleConnections(t *testing.T) {
-	tier.Gate(t)
-	most := 10000
-	var files syscall.Rlimit
-	syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files)
-	if most = min(most, int(files.Cur)/2-250); most < 1000 { // both ends are in this process
-		t.Skipf("%d files may be open", files.Cur)
-	}
-	v := startServe(t, serve.UsualLimits)
-	for range most {
-		c, err := net.Dial("tcp", v.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-	}
-	before := time.Now()
-	for range 1000 {
-		if res, got := v.do("GET", "/readyz", ""); res.StatusCode != 200 {
-			t.Fatal(got)
-		}
-	}
-	t.Logf("1,000 questions beside %d idle connections: %v", most, time.Since(before))
-	if took := time.Since(before); took > 10*time.Second {
-		t.Errorf("it took %v", took)
-	}
-}
-
 // Slow clients, wherever they stop, leave the others at their pace.
 func TestServeAnswersBesideSlowConnections(t *testing.T) {
 	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, schemaSite))

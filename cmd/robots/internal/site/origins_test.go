@@ -213,17 +213,3 @@ func TestStartEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
-
-func TestWhatIsRememberedOfOriginsIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := NewOrigins(newSite().find, policy.RFC9309, 8)
-		s.run.MaxOrigins = 100
-		for i := range 1000 {
-			result(t, s, originNamed(t, fmt.Sprintf("site%d.example", i)))
-		}
-		s.End(time.Minute)
-		if n := s.run.Stats().Origins; n != 100 || len(s.underway) != 0 {
-			t.Errorf("%d origins and %d lookups are remembered, want 100 and none", n, len(s.underway))
-		}
-	})
-}
