@@ -3,8 +3,6 @@ package main
 import (
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,16 +23,12 @@ func TestServeAndProxyKeepAgreements(t *testing.T) {
 			io.WriteString(w, "User-agent: *\nDisallow: /private\n")
 		}
 	})
-	file := filepath.Join(t.TempDir(), "agreed")
 	text := ""
 	for _, site := range []string{"site", "down"} {
 		text += "Site: http://" + site + ".example\nUntil: 2199-03-31\nReason: ticket 4711\nUser-agent: ExampleBot\n" +
 			"Allow: /private/open\nDisallow: /promised\n"
 	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	flags := []string{"--private", "--agent=ExampleBot", "--agreements=" + file, to}
+	flags := []string{"--private", "--agent=ExampleBot", "--agreements=" + written(t, text), to}
 	v, proxy := startServe(t, serve.UsualLimits, flags...), startProxy(t, flags...)
 	for _, row := range []struct {
 		url     string

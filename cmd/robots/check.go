@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -43,9 +42,6 @@ is in, how fresh the file is, and the redirects that led to it. Sites are asked
 at the same time, each once; the answers come in the order of the URLs.
 
 ` + shell.URLHelp + `
-
-With --uses, a URL that the rules allow is refused if robots.txt disallows one
-of these uses of it; see robots usage.
 
 With --as all, one answer of the server is read in every dialect, side by side.
 With --crawlers, each crawler that is known reads it as its engine does, and the
@@ -109,17 +105,13 @@ func (c *checker) run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer g.End(ctx, c.App)
-	// Of the deferred calls, the last one comes first: after an error, what is still under way is given up and
-	// waited for, and then the gate is ended.
-	var lookups sync.WaitGroup
-	defer lookups.Wait()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	defer cancel() // before the gate ends: behind an error, what is under way is given up
 	g.Fetcher.MaxFetches = maxAsked
 	g.Cache.KeepBody = true // it is shown, or read anew
 	for _, u := range urls {
 		// Whatever a site does is a Result. An Err is our own: an interruption, or a key that does not sign.
-		lookups.Go(func() { u.Run(ctx, g.Find) })
+		go u.Run(ctx, g.Find)
 	}
 	for _, u := range urls {
 		answered := c.Waiting(u.Origin)

@@ -74,17 +74,14 @@ func TestOneQuestionHasOneAnswer(t *testing.T) {
 			io.WriteString(w, doorFiles[host])
 		}
 	}
-	to, dir, paths := siteServer(t, site), t.TempDir(), doorPaths
+	to, paths := siteServer(t, site), doorPaths
 	if !tier.AtGate() {
 		paths = []string{"/private/x", "/tmp/a", "/news/1?a"}
 	}
 	v := startServe(t, serve.UsualLimits, "--private", to)
 	proxy := startProxy(t, "--private", "--agent-from-client", to)
 	for host, file := range doorFiles {
-		name := filepath.Join(dir, host)
-		if err := os.WriteFile(name, []byte(file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		name := written(t, file)
 		var urls []string
 		for _, p := range paths {
 			urls = append(urls, "http://"+host+".example"+p)

@@ -82,9 +82,6 @@ With --refused, the other lines go to a file: the URL, a tab, and the reason.
 Lines that hold no URL are among them; without --refused, standard error tells
 of those. With --json, both outputs are JSON objects.
 
-With --uses, a line that the rules allow is refused if robots.txt disallows one
-of these uses of it; see robots usage.
-
 With --cache, robots.txt files are kept for the next run. Ctrl-C ends after a
 whole line, with everything that was fetched in the cache; a second Ctrl-C ends
 at once. Run again, a list is read from its beginning, and no site is asked

@@ -316,6 +316,16 @@ func read(t *testing.T, name string) []byte {
 	return data
 }
 
+// written is the name of a new file with text.
+func written(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "file.txt")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 // redis starts a server for the test and returns its URL.
 func redis(t *testing.T) string {
 	t.Helper()

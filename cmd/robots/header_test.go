@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -33,10 +32,7 @@ func TestAHeaderIsForItsSiteAlone(t *testing.T) {
 			http.NotFound(w, r)
 		}
 	})
-	file := filepath.Join(t.TempDir(), "headers")
-	if err := os.WriteFile(file, []byte("# of the shop\n\nhttp://shop.example X-Key: abc\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := written(t, "# of the shop\n\nhttp://shop.example X-Key: abc\n")
 	want := map[string]string{
 		"shop.example/robots.txt": "abc", "cdn.example/rules.txt": "",
 		"shop.example/a": "abc", "other.example/robots.txt": "", "other.example/b": "",

@@ -94,11 +94,8 @@ func TestDefaultCacheIsOfSitesThemselves(t *testing.T) {
 // A token that leaves the machine in clear is told of.
 func TestATokenInClearIsToldOf(t *testing.T) {
 	dir := t.TempDir()
-	cert, key, token := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "token")
+	cert, key, token := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), written(t, "0123456789abcdef\n")
 	certified(t, cert, key)
-	if err := os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for args, want := range map[string]int{
 		"--token-file=" + token:                    0,
 		"--listen=0.0.0.0:0 --token-file=" + token: 1,

@@ -139,7 +139,7 @@ with them.
 		cmd.Flags().BoolVar(&a.JSON, "json", false, "write JSON, one object per line (see robots schema)")
 	}
 	root.AddCommand(writers...)
-	root.AddCommand(manCommand(root), proxyCommand(a), schemaCommand(a), serveCommand(a), signCommand(a))
+	root.AddCommand(manCommand(root), newProxy(a).command(), schemaCommand(a), newServer(a).command(), signCommand(a))
 	return root
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ import (
 type proxying struct {
 	daemon
 	obeys  proxy.Obeying
-	refuse string // a key of denials
+	refuse string // one of denials
 	watch  string // the address of what watches this proxy; "" for none
 	ca     string // the file of the certificate
 	caKey  string
@@ -54,14 +55,11 @@ answer has the reason in the field Robotsgate-Advice, and so does the log.
 
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
-// proxyCommand makes the subcommand, with "robots proxy ca" below it.
-func proxyCommand(a *shell.App) *cobra.Command { return newProxy(a).command() }
-
 func newProxy(a *shell.App) *proxying {
 	return &proxying{daemon: daemon{App: a}, bounds: proxy.UsualLimits}
 }
 
-// command makes the subcommand for p. There is no --as all, since a request passes or not.
+// command makes the subcommand for p, with "robots proxy ca" below it. There is no --as all, since a request passes or not.
 func (p *proxying) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "proxy",
@@ -81,8 +79,8 @@ func (p *proxying) command() *cobra.Command {
 	f.BoolVar(&p.obeys.Advise, "advise", false, "send what robots.txt forbids, too, and only say so: a field, the log, a metric")
 	f.StringVar(&p.ca, "ca", "", "look into https with certificates of the CA in this `FILE`")
 	f.StringVar(&p.caKey, "ca-key", "", "the `FILE` with the key of the CA")
-	shell.ChoiceVar(cmd, &p.refuse, "refuse", "the `STATUS` of what robots.txt refuses: "+strings.Join(denialNames, ", ")+"; "+
-		"close ends the connection, or the stream of HTTP/2, without an answer", denialNames...)
+	shell.ChoiceVar(cmd, &p.refuse, "refuse", "the `STATUS` of what robots.txt refuses: "+strings.Join(denials, ", ")+"; "+
+		"close ends the connection, or the stream of HTTP/2, without an answer", denials...)
 	f.StringVar(&p.watch, "metrics-listen", "", "an `ADDRESS` of its own for /healthz, /readyz and /metrics")
 	// These two are flags of all daemons, and mean something else in a proxy.
 	f.Lookup("user-agent").Usage = "the User-Agent `FIELD` to ask for robots.txt with; that of what passes is the client's"
@@ -92,10 +90,7 @@ func (p *proxying) command() *cobra.Command {
 }
 
 // denials are the statuses of what robots.txt refuses. Crawlers take a 403 for the site's own wall, and try again.
-var (
-	denialNames = []string{"403", "451", "410", "close"}
-	denials     = map[string]int{"403": 403, "451": 451, "410": 410, "close": -1}
-)
+var denials = []string{"403", "451", "410", "close"}
 
 // run serves until ctx ends. It prints the addresses to standard output once the sockets and the gate are ready, so a
 // program that started the proxy may send requests as soon as it has read them.
@@ -111,7 +106,10 @@ func (p *proxying) run(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
-	s := &proxy.Server{Limits: p.bounds, Log: log, Denial: denials[p.refuse], Public: !p.private}
+	s := &proxy.Server{Limits: p.bounds, Log: log, Public: !p.private}
+	if s.Denial, err = strconv.Atoi(p.refuse); err != nil {
+		s.Denial = -1 // close
+	}
 	if s.Guard.Token, err = readToken(p.token); err != nil {
 		return err
 	}

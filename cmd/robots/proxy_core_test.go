@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -74,11 +73,7 @@ func TestProxySigns(t *testing.T) {
 	v := startProxy(t, append(flags, "--private", "--sign-key="+key, "--sign-agent=https://bot.example", to)...)
 	c := v.client()
 	c.TLSClientConfig = &tls.Config{RootCAs: pool}
-	res, err := c.RoundTrip(httptest.NewRequest("GET", "https://a.example.com/a", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	res.Body.Close()
+	talk(t, c, "GET", "https://a.example.com/a", "")
 	mu.Lock()
 	defer mu.Unlock()
 	if !signed["/a"] || !signed["/robots.txt"] {

@@ -31,7 +31,6 @@ func TestProxyRefusesAsItIsTold(t *testing.T) {
 		title  string
 	}{
 		{nil, 403, "Forbidden"},
-		{[]string{"--refuse=403"}, 403, "Forbidden"},
 		{[]string{"--refuse=451"}, 451, "Unavailable For Legal Reasons"},
 		{[]string{"--refuse=410"}, 410, "Gone"},
 		{[]string{"--refuse=close"}, 0, "EOF"},

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -154,11 +153,7 @@ func TestProxyAsksForRobotsInItsOwnName(t *testing.T) {
 }
 
 func TestProxyAsksForItsToken(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/token", []byte("0123456789abcdef\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	v := startProxy(t, "--private", "--token-file="+dir+"/token", siteServer(t, proxySite))
+	v := startProxy(t, "--private", "--token-file="+written(t, "0123456789abcdef\n"), siteServer(t, proxySite))
 	for user, status := range map[string]int{":": 407, "any:0123456789abcdef": 200, "any:0123456789abcdeg": 407,
 		":0123456789abcdef": 200} {
 		name, word, _ := strings.Cut(user, ":")

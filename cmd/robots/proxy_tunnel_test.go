@@ -80,13 +80,8 @@ func TestProxyLooksIntoTLS(t *testing.T) {
 			"/private": `403 Forbidden: {"type":"https://github.com/robotsgate/robotsgate/tree/main/cmd/robots#problem-rule",` +
 				`"title":"Forbidden","status":403,"detail":"robots.txt, line 2: Disallow: /private"}` + "\n",
 		} {
-			res, err := c.RoundTrip(httptest.NewRequest("GET", "https://example.com"+path, nil))
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, _ := io.ReadAll(res.Body)
-			res.Body.Close()
-			if got := res.Status + ": " + string(body); got != want || res.Proto != proto {
+			res, body := talk(t, c, "GET", "https://example.com"+path, "")
+			if got := res.Status + ": " + body; got != want || res.Proto != proto {
 				t.Errorf("%s %s: got %s %s\nwant %s", proto, path, res.Proto, got, want)
 			}
 		}
@@ -102,11 +97,7 @@ func TestProxyAcceptsNoBadCertificate(t *testing.T) {
 	c := v.client()
 	c.TLSClientConfig = &tls.Config{RootCAs: pool}
 	for _, path := range []string{"/", "/robots.txt"} {
-		res, err := c.RoundTrip(httptest.NewRequest("GET", "https://other.example"+path, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
+		res, _ := talk(t, c, "GET", "https://other.example"+path, "")
 		if res.StatusCode != 502 || !strings.Contains(res.Header.Get("Proxy-Status"), "error=tls_certificate_error") {
 			t.Errorf("%s: %s %v", path, res.Status, res.Header)
 		}
@@ -186,11 +177,9 @@ func TestProxyCAWithConstraints(t *testing.T) {
 	v := startProxy(t, append(flags, "--private", tlsSites(t, tunnelSite))...)
 	c := v.client()
 	c.TLSClientConfig = &tls.Config{RootCAs: pool}
-	res, err := c.RoundTrip(httptest.NewRequest("GET", "https://www.example.com/private", nil))
-	if err != nil || res.StatusCode != 403 {
-		t.Fatalf("%v %v", res, err)
+	if res, body := talk(t, c, "GET", "https://www.example.com/private", ""); res.StatusCode != 403 {
+		t.Fatal(res.Status, body)
 	}
-	res.Body.Close()
 	// A host that it may not speak for is one without a CA.
 	for target, status := range map[string]int{"open.example:443": 403, "127.0.0.1:443": 403, "[::1]:443": 403} {
 		if _, got, body := v.connectTo(target, ""); got != status {

@@ -94,12 +94,8 @@ func TestProxyCountsItsAnswers(t *testing.T) {
 }
 
 func TestProxyIsWatchedByThoseWhoMay(t *testing.T) {
-	token := t.TempDir() + "/token"
-	if err := os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	_, open := watchProxy(t)
-	_, closed := watchProxy(t, "--token-file="+token)
+	_, closed := watchProxy(t, "--token-file="+written(t, "0123456789abcdef\n"))
 	for _, c := range []struct {
 		at, field string
 		status    int

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -74,11 +73,7 @@ var schemaSites = []string{"missing", "down", "moved", "loop", "latin1", "short"
 func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 	tier.Gate(t)
 	to := siteServer(t, schemaSite)
-	dir := t.TempDir()
-	file, refused := filepath.Join(dir, "robots.txt"), filepath.Join(dir, "refused")
-	if err := os.WriteFile(file, []byte("User-agent: *\nDisallow: /x\nDisallow /y\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file, refused := written(t, "User-agent: *\nDisallow: /x\nDisallow /y\n"), filepath.Join(t.TempDir(), "refused")
 	var urls []string
 	for _, name := range schemaSites {
 		urls = append(urls, "http://"+name+".example/private")
@@ -104,7 +99,7 @@ func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 		{"report", []string{"lint", "--json", file}, "", 1},
 		{"report", []string{"lint", "--json", "-"}, strings.Repeat("Disallow /y\n", 50), 1},
 		{"report", []string{"lint", "--json", to, urls[0], urls[1], urls[2], urls[4], urls[7]}, "", 5},
-		{"report", append([]string{"lint", "--json"}, lintExamples(t, dir)...), "", 50},
+		{"report", append([]string{"lint", "--json"}, lintExamples(t)...), "", 50},
 		{"rule", []string{"lint", "--json", "--rules"}, "", 50},
 		{"sitemap", []string{"sitemap", "--refused", "--json", to, urls[7]}, "", 1},
 		{"fetched", []string{"fetch", "--json", "--connect-to=::127.0.0.1:1", "--timeout=1s", urls[0]}, "", 1},
@@ -116,21 +111,13 @@ func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 	for _, url := range urls {
 		checkSchema(t, "fetched", 1, stdoutOf(t, "", "fetch", "--json", to, url))
 	}
-	lines, err := os.ReadFile(refused)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkSchema(t, "decision", 4, lines)
+	checkSchema(t, "decision", 4, read(t, refused))
 }
 
 // lintExamples are files with the mistakes that lint knows.
-func lintExamples(t *testing.T, dir string) (names []string) {
+func lintExamples(t *testing.T) (names []string) {
 	for _, r := range lint.Rules() {
-		name := filepath.Join(dir, r.ID+".txt")
-		if err := os.WriteFile(name, []byte(r.Example), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, name)
+		names = append(names, written(t, r.Example))
 	}
 	return names
 }

@@ -52,8 +52,6 @@ hop. A gateway, or robots proxy, sees each hop by itself.
 
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
-func serveCommand(a *shell.App) *cobra.Command { return newServer(a).command() }
-
 func newServer(a *shell.App) *server {
 	return &server{daemon: daemon{App: a}, limits: serve.UsualLimits}
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -204,16 +203,6 @@ var hostileFile = "User-agent: *\nDisallow: /<script>pwned=1</script>\n" +
 	"User-agent: \"><svg onload=pwned=1>\nDisallow: /private\n\xff\xfe\xc3\x28\n" +
 	"Allow: /" + strings.Repeat("<b>x</b>&#60;", 40<<10) + "\n"
 
-// bigFile has 10,000 rules. It is made when it is asked for: each command that a test runs is this program.
-var bigFile = sync.OnceValue(func() string {
-	var b strings.Builder
-	b.WriteString("User-agent: *\n")
-	for i := range 9999 {
-		fmt.Fprintf(&b, "Disallow: /directory-%d/page-%d # why\n", i%97, i)
-	}
-	return b.String()
-})
-
 func pageSite(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	switch r.Host {
@@ -227,8 +216,6 @@ func pageSite(w http.ResponseWriter, r *http.Request) {
 	case "hostile.example":
 		w.Header().Set("ETag", `"<script>pwned=1</script>"`)
 		w.Write([]byte(hostileFile))
-	case "big.example":
-		w.Write([]byte(bigFile()))
 	case "listed.example":
 		if r.URL.Path != "/robots.txt" {
 			w.Header().Set("Content-Type", "text/html")
@@ -260,7 +247,6 @@ func TestPageInChromium(t *testing.T) {
 		"focus":         pageKeepsTheFocus,
 		"no script":     pageWithoutScript,
 		"hostile":       pageQuotesHostileFiles,
-		"10,000 lines":  pageShows10000Lines,
 		"accessibility": pageHasRolesAndNames,
 		"first screen":  pageAnswersOnTheFirstScreen,
 	} {
@@ -523,36 +509,6 @@ func pageQuotesHostileFiles(t *testing.T, browser context.Context, at string) {
 	p.run(chromedp.Click(chromedp.CSS("button")))
 	p.await(`document.querySelector('#L5')`)
 	p.quotes(at, "pasted")
-}
-
-func pageShows10000Lines(t *testing.T, browser context.Context, at string) {
-	p := newTab(t, browser, 1400)
-	p.run(chromedp.Navigate(at))
-	call(p, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
-	p.run(chromedp.Navigate(at + "?site=http://big.example/directory-8/page-8641"))
-	p.await(`document.querySelectorAll('.file li').length === 10000`)
-	seen := eval[bool](p, `(async () => {
-		const frame = () => new Promise(requestAnimationFrame);
-		document.querySelector('h3 a').click();
-		await frame(); await frame();
-		const at = document.querySelector('.decides.no[id]').getBoundingClientRect();
-		for (let y = 0; y < document.documentElement.scrollHeight; y += 3000) {
-			scrollTo(0, y);
-			await frame();
-		}
-		return at.top > 0 && at.bottom < innerHeight;
-	})()`)
-	// The time that a machine takes says how busy it is. What the page asks of its processor is counted.
-	var busy float64
-	for _, m := range call(p, performance.GetMetrics, cdp.Empty{}).Metrics {
-		if m.Name == "TaskDuration" {
-			busy = m.Value
-		}
-	}
-	t.Logf("%.2f s of the page's thread", busy)
-	if busy == 0 || busy > 10 || !seen {
-		t.Errorf("%.2f s of the page's thread; the line is in view: %v", busy, seen)
-	}
 }
 
 // spoken is what a screen reader says of a property.

@@ -71,7 +71,6 @@ func TestServeMetrics(t *testing.T) {
 		ndjson = "Content-Type: application/x-ndjson"
 	)
 	before := v.values()
-	changes := map[string]float64{}
 	for _, c := range []struct {
 		method, path, body, field string
 		adds                      string // name and difference, one behind the other
@@ -110,7 +109,6 @@ func TestServeMetrics(t *testing.T) {
 		for i := 0; i < len(fields); i += 2 {
 			n, _ := strconv.ParseFloat(fields[i+1], 64)
 			want[fields[i]] += n
-			changes[fields[i]] += n
 		}
 		const bytes = "robots_cache_bytes"
 		if grew := after[bytes] > before[bytes]; grew != (want["robots_cache_origins"] > before["robots_cache_origins"]) {
@@ -121,9 +119,6 @@ func TestServeMetrics(t *testing.T) {
 			t.Errorf("%s %s: %s\ngot  %v\nwant %v", c.method, c.path, answer, after, want)
 		}
 		before = after
-	}
-	if len(changes) < 10 {
-		t.Errorf("only %d metrics were seen to change", len(changes))
 	}
 }
 

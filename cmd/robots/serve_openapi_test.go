@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -247,9 +243,7 @@ func TestServeIsAsItsOpenAPIDocumentSays(t *testing.T) {
 
 // elsewhere asks services that want a token, have no room, or are ending.
 func (d *described) elsewhere(ops []operation, site string) {
-	token := filepath.Join(d.t.TempDir(), "token")
-	os.WriteFile(token, []byte("0123456789abcdef"), 0o600)
-	secret := startServe(d.t, serve.UsualLimits, "--token-file="+token, site)
+	secret := startServe(d.t, serve.UsualLimits, "--token-file="+written(d.t, "0123456789abcdef"), site)
 	l := serve.UsualLimits
 	l.Questions, l.Held, l.Turns = 0, 0, 0
 	full := startServe(d.t, l, site)
@@ -270,37 +264,6 @@ func (d *described) elsewhere(ops []operation, site string) {
 			r.RemoteAddr = "127.0.0.1:1"
 			ending.ServeHTTP(w, r)
 			d.check(o, r, w.Result(), 503)
-		}
-	}
-}
-
-// Tools read the document as it is: it has all that it uses of schema.json, and defines nothing twice.
-func TestServeOpenAPIIsOneDocument(t *testing.T) {
-	v := startServe(t, serve.UsualLimits)
-	res, text := v.do("GET", "/v1/openapi.json", "")
-	if c := res.Header.Get("Cache-Control"); c != "max-age=3600" {
-		t.Errorf("Cache-Control: %s", c)
-	}
-	var own struct {
-		Components struct{ Schemas map[string]any }
-	}
-	var schema struct {
-		Defs map[string]any `json:"$defs"`
-	}
-	document := read(t, filepath.Join("internal", "serve", "openapi.json"))
-	if err := errors.Join(json.Unmarshal(document, &own), json.Unmarshal(answer.Schema, &schema)); err != nil {
-		t.Fatal(err)
-	}
-	var whole struct {
-		Components struct{ Schemas map[string]any }
-	}
-	if err := json.Unmarshal([]byte(text), &whole); err != nil {
-		t.Fatal(err)
-	}
-	for name := range schema.Defs {
-		used := strings.Contains(text, `"#/components/schemas/`+name+`"`)
-		if own.Components.Schemas[name] != nil || used != (whole.Components.Schemas[name] != nil) {
-			t.Errorf("%s is not that of schema.json alone, or used without being there, or the other way round", name)
 		}
 	}
 }

@@ -35,9 +35,7 @@ func fails(t *testing.T, args ...string) (status int, said string) {
 
 func TestServeListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
 	dir := t.TempDir()
-	token, short := filepath.Join(dir, "token"), filepath.Join(dir, "short")
-	os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600)
-	os.WriteFile(short, []byte("0123456789abcde\n"), 0o600)
+	token, short := written(t, "0123456789abcdef\n"), written(t, "0123456789abcde\n")
 	for _, args := range [][]string{
 		{"--listen=0.0.0.0:0"}, {"--listen=:0"}, {"--listen=127.0.0.1:0", "--token-file=" + short},
 		{"--trusted=10.0.0.1"}, {"--log=xml"}, {"--drain=-1s"},
@@ -106,6 +104,9 @@ func TestServeAnswersNoPageOfAnotherOrigin(t *testing.T) {
 		}
 		if res, _ := v.do("POST", "/v1/decide", "", "Content-Type: text/plain", field); res.StatusCode != status {
 			t.Errorf("%s: a stream: status %d, want %d", field, res.StatusCode, status)
+		}
+		if res, _ := v.do("POST", "/", "source=text", "Content-Type: application/x-www-form-urlencoded", field); res.StatusCode != status {
+			t.Errorf("%s: the page: status %d, want %d", field, res.StatusCode, status)
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -23,7 +22,6 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/serve"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
-	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
 // What README.md says of bodies, and of the page.
@@ -168,39 +166,6 @@ func TestServeDecidesAsCheckDoes(t *testing.T) {
 		want := string(stdoutOf(t, "", "fetch", "--json", to, "http://"+name+".example"))
 		if _, got := v.do("GET", "/v1/robots?as=rfc9309&origin=http://"+name+".example", ""); timeless(got) != timeless(want) {
 			t.Errorf("%s: got %s\nwant %s", name, got, want)
-		}
-	}
-}
-
-// What the Cache holds in another dialect, for a day, does not tell when a site that is down is asked again.
-func TestServeTellsWhenASiteIsAskedAgain(t *testing.T) {
-	tier.Gate(t)
-	var down atomic.Bool
-	to := siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		if down.Load() {
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
-	})
-	v := startServe(t, serve.UsualLimits, "--private", to)
-	const o = "http://a.example"
-	if _, got := v.do("GET", "/v1/decide?url="+o, ""); !strings.Contains(got, `"allowed":true`) {
-		t.Fatal(got)
-	}
-	down.Store(true)
-	for _, path := range []string{
-		"/v1/robots?origin=" + o, "/v1/robots?as=bing&origin=" + o,
-		"/v1/decide?as=all&url=" + o, "/v1/decide?as=bing&url=" + o,
-	} {
-		_, got := v.do("GET", path, "")
-		for line := range strings.Lines(got) {
-			var said struct{ Robots answer.Answer }
-			err := json.Unmarshal([]byte(line), &said)
-			if said.Robots.Outcome == "unavailable" { // as Yandex takes a 503
-				continue
-			}
-			if retry := said.Robots.Retry; err != nil || retry == nil || *retry < 1 || *retry > 3600 {
-				t.Errorf("%s: %s", path, line)
-			}
 		}
 	}
 }

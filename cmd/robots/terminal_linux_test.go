@@ -66,14 +66,11 @@ func onTerminalOf(t *testing.T, cmd *exec.Cmd, columns uint16, typed string) str
 }
 
 func TestColoursOnATerminal(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "robots.txt")
-	if err := os.WriteFile(file, []byte("User-agent: *\nDisallow: /x\nDisallow /y\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := written(t, "User-agent: *\nDisallow: /x\nDisallow /y\n")
 	for _, c := range []struct{ env, match, lint string }{
 		{"TERM=xterm", "\x1b[31mrefused\x1b[0m\t/x\tline 2: ", "\x1b[1;31merror\x1b[0m: "},
-		{"NO_COLOR=1", "refused\t/x\tline 2: ", "robots.txt:3:9: error: "},
-		{"TERM=dumb", "refused\t/x\tline 2: ", "robots.txt:3:9: error: "},
+		{"NO_COLOR=1", "refused\t/x\tline 2: ", "file.txt:3:9: error: "},
+		{"TERM=dumb", "refused\t/x\tline 2: ", "file.txt:3:9: error: "},
 	} {
 		for want, args := range map[string][]string{c.match: {"match", "--robots", file, "/x"}, c.lint: {"lint", file}} {
 			cmd := exec.Command("robots", args...)

@@ -64,7 +64,7 @@ func UsesVar(cmd *cobra.Command, k *answer.Asker) {
 		}
 		return nil
 	}
-	cmd.Flags().Func("uses", "refuse what robots.txt disallows for one of these `LABELS`, such as train-ai,search", set)
+	cmd.Flags().Func("uses", "refuse what robots.txt disallows for one of these `LABELS`, such as train-ai,search (see robots usage)", set)
 	cmd.RegisterFlagCompletionFunc("uses", cobra.FixedCompletions(UsageLabels(), cobra.ShellCompDirectiveNoFileComp))
 }
 
