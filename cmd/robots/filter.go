@@ -254,7 +254,16 @@ func (f *filterer) answer(ctx context.Context, lines []shell.Line) (*filtered, e
 	if err := f.wait(ctx, questions); err != nil {
 		return nil, err
 	}
-	return f.decideAll(lines, questions), nil
+	b := new(filtered)
+	if !f.late.again { // then they are counted already
+		b.lines = int64(len(lines))
+	}
+	for i := range questions {
+		if q := &questions[i]; len(q.Text) > 0 && !q.late {
+			f.decide(b, q)
+		}
+	}
+	return b, nil
 }
 
 // turn is closed once the lines before number have been asked about.
@@ -283,26 +292,12 @@ func (f *filterer) ask(ctx context.Context, number int, questions []question) (e
 	return nil
 }
 
-func (f *filterer) decideAll(lines []shell.Line, questions []question) *filtered {
-	b := new(filtered)
-	if !f.late.again { // then they are counted already
-		b.lines = int64(len(lines))
-	}
-	for i := range questions {
-		q := &questions[i]
-		if q.lookup != nil && !q.late {
-			q.Result = q.lookup.Result
-		}
-		if len(q.Text) > 0 && !q.late {
-			f.decide(b, q)
-		}
-	}
-	return b
-}
-
 // decide answers a question, and puts the line where it belongs. What could not be found out is with the refused ones: a
 // list of what may be fetched has no room for "perhaps".
 func (f *filterer) decide(b *filtered, q *question) {
+	if q.lookup != nil {
+		q.Result = q.lookup.Result
+	}
 	// The order counts: of a line with an error, a says nothing, and where robots.txt is unreachable, a refuses too.
 	a, kind, to := f.Decide(&q.Listed), allowed, &b.refused
 	switch {

@@ -125,10 +125,7 @@ func (l *linter) run(ctx context.Context, args []string) (err error) {
 			reports = append(reports, r)
 		}
 	}
-	if err := l.write(&out, reports...); err != nil {
-		return err
-	}
-	return l.Emit(&out)
+	return cmp.Or(l.write(&out, reports...), l.Emit(&out))
 }
 
 func (l *linter) write(w io.Writer, reports ...lint.Report) error {
@@ -288,10 +285,7 @@ func (l *linter) repair(ctx context.Context, name string) error {
 	}
 	out.Write(a.Body)
 	r.Findings, r.Text = l.shown(&out, a.Findings()), a.Body
-	if err := l.write(&out.Problems, r); err != nil {
-		return err
-	}
-	return l.Emit(&out)
+	return cmp.Or(l.write(&out.Problems, r), l.Emit(&out))
 }
 
 // shows reports whether a finding is severe enough and not disabled.
