@@ -177,31 +177,6 @@ func TestFilterKeepsOrderAndAsksEachOriginOnce(t *testing.T) {
 	}
 }
 
-// Two runs at the same time over one Redis ask each origin once between them.
-func TestFilterSharesARedis(t *testing.T) {
-	t.Parallel()
-	c := crowd{urls: 20_000, origins: 200}
-	m := serveMany(t, 10*time.Millisecond)
-	url := redis(t)
-	var runs sync.WaitGroup
-	for range 2 {
-		cmd := m.command(t, c, "--cache", url)
-		runs.Go(func() {
-			var out, problems bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &out, &problems
-			if err := cmd.Run(); cmd.ProcessState.ExitCode() != shell.ExitOK {
-				t.Errorf("%v\n%s", err, problems.String())
-			}
-			if !bytes.Equal(out.Bytes(), c.allowed()) {
-				t.Errorf("got %d bytes of allowed URLs, want other %d\n%s", out.Len(), len(c.allowed()), problems.String())
-			}
-			t.Log(problems.String())
-		})
-	}
-	runs.Wait()
-	m.checkAsked(t, c.origins)
-}
-
 // An interrupted run has written whole lines, the first of all; with what it fetched
 // in the cache, the next run asks no origin a second time.
 func TestFilterInterruptedAndRunAgain(t *testing.T) {

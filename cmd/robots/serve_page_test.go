@@ -229,14 +229,6 @@ func TestPageOfLargeFilesIsBounded(t *testing.T) {
 		"controls":    strings.Repeat("\x01", 500<<10),
 		"half a rune": strings.Repeat("€", 170<<10),
 	}
-	if *million {
-		maps.Copy(files, map[string]string{
-			"line ends": strings.Repeat("\n", 1<<20),
-			"rules":     "User-agent: *\n" + strings.Repeat("Allow:/a\n", 60000),
-			"agents":    strings.Repeat("User-agent: *\n", 30000) + "Disallow: /a\n",
-			"bad lines": strings.Repeat("x\n", 250<<10),
-		})
-	}
 	for name, text := range files {
 		form := url.Values{"source": {"text"}, "robots": {text}, "urls": {urls}}
 		start := time.Now()
