@@ -117,7 +117,7 @@ func (l *lister) run(ctx context.Context, gate *site.Gate, u *url.URL, o fetch.O
 	return l.Emit(&l.out)
 }
 
-// relative tells of the lines that name a sitemap by no whole URL, and whether there is one.
+// relative tells of the lines that name a sitemap by no whole URL, and reports whether there is one.
 func (l *lister) relative() (found bool) {
 	var out shell.Output
 	for _, f := range lint.File(l.robots.Body) {

@@ -148,8 +148,8 @@ type Bound struct {
 	Last   lint.Line // of the file
 }
 
-// BoundBy picks the lines of a file that bind a crawler. A group is known by its rules: their numbers are found in the file again,
-// with the user-agent lines above them.
+// BoundBy picks the lines of a file that bind a crawler. A group is known by its rules: their numbers are found in the
+// file again, with the user-agent lines above them.
 func BoundBy(r *fetch.Result, token string) *Bound {
 	b := &Bound{group: r.Policy.Group(token)}
 	rules := slices.Collect(b.group.Rules()) // that are not found yet
