@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/robotsgate/robotsgate/integration_test/proc"
 	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
@@ -129,13 +128,6 @@ func slowClient(t *testing.T, addr, path, media, body string, status int) {
 		return
 	}
 	io.CopyN(io.Discard, res.Body, 512)
-}
-
-// skipUnderRace is for tests that measure what a service takes: the race detector takes ten times as much.
-func skipUnderRace(t *testing.T) {
-	if proc.UnderRace() {
-		t.Skip("measures time or memory: .ci/run runs it without the race detector")
-	}
 }
 
 // Many questions of 100 clients, with slow readers, hang-ups and bodies that are too large among them:
