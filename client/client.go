@@ -328,7 +328,7 @@ func (t *Transport) filledFetcher(g *gate) *fetch.Fetcher {
 	f := &fetch.Fetcher{
 		Transport: given.Transport, Through: given.Through, UserAgent: cmp.Or(given.UserAgent, t.UserAgent),
 		Sign: given.Sign, Dialect: cmp.Or(given.Dialect, t.Dialect), Timeout: given.Timeout, Retries: given.Retries,
-		MaxFetches: given.MaxFetches, MaxMemory: given.MaxMemory, ObeyWalls: given.ObeyWalls, SameHost: given.SameHost,
+		MaxFetches: given.MaxFetches, ObeyWalls: given.ObeyWalls, SameHost: given.SameHost,
 	}
 	if f.Transport == nil {
 		f.Transport = t.Base

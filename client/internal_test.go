@@ -16,7 +16,7 @@ import (
 func TestAFilledFetcherLosesNoField(t *testing.T) {
 	f := fetch.Fetcher{
 		Sign: func(*http.Request) error { return nil }, Dialect: policy.Google, Timeout: 7, Retries: 7, MaxFetches: 7,
-		MaxMemory: 7, ObeyWalls: true, SameHost: true,
+		ObeyWalls: true, SameHost: true,
 	}
 	base := new(http.Transport)
 	filled := (&Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: &f}).filledFetcher(new(gate))

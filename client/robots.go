@@ -28,7 +28,7 @@ func (l robotsLine) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	place, err := l.gate.keeper.Take(req.Context(), pace.Ask{Origin: o, Robots: true})
 	if err != nil {
-		return nil, fetch.NoTurn{Err: l.notAsked(req.Context(), o, err)}
+		return nil, l.notAsked(req.Context(), o, err)
 	}
 	return sendOn(place, req, l.wire.RoundTrip)
 }

@@ -30,7 +30,7 @@ func (r *resolution) ask(h hop) (response, error) {
 		}
 		wasCrowded := r.crowded
 		again, err := r.attempt(h, time.Now().Add(r.rest()))
-		if _, isNoTurn := errors.AsType[NoTurn](err); isNoTurn || r.crowded && !wasCrowded {
+		if _, isNoTurn := errors.AsType[noTurn](err); isNoTurn || r.crowded && !wasCrowded {
 			r.crowded = wasCrowded // the retry failed because of us: the answer before it counts
 			return a, nil
 		} else if err != nil {
@@ -117,13 +117,11 @@ func (r *resolution) attempt(h hop, latest time.Time) (a response, err error) {
 	}
 	req := r.request(wait, h)
 	res, err := through.RoundTrip(req)
-	switch _, isNoTurn := errors.AsType[NoTurn](err); {
+	switch {
 	case s.err != nil:
 		return response{}, s.err
-	case isNoTurn:
-		return response{}, err
 	case err != nil && s.begun.IsZero():
-		return response{}, NoTurn{err}
+		return response{}, noTurn{err}
 	case err != nil:
 		return s.broken(err), nil
 	}
@@ -165,7 +163,7 @@ type sending struct {
 // RoundTrip waits for a place in MaxFetches, starts the clock, and sends the request.
 func (s *sending) RoundTrip(req *http.Request) (*http.Response, error) {
 	if s.err = s.places.Acquire(s.caller, 1); s.err != nil {
-		s.err = NoTurn{fmt.Errorf("%w: %w", ErrBusy, s.err)}
+		s.err = noTurn{fmt.Errorf("%w: %w", ErrBusy, s.err)}
 		return nil, s.err
 	}
 	limit, missing := s.timeout()/2, "complete answer to one request"

@@ -300,7 +300,7 @@ func TestANegativeTimeoutIsNone(t *testing.T) {
 func TestAFileThatWaitsForMemoryIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := "User-agent: *\nDisallow: /p\n" + strings.Repeat("#", 20<<10)
-		f := fetch.Fetcher{MaxMemory: 1, Retries: 1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+		f := fetch.Fetcher{Retries: 1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 			res := &http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Request: nil}
 			switch name, _, _ := strings.Cut(req.URL.Hostname(), "."); name {
 			case "stalls":
@@ -320,6 +320,7 @@ func TestAFileThatWaitsForMemoryIsNoFailure(t *testing.T) {
 			}
 			return res, nil
 		})}
+		f.SetMemory(1)
 		ask := func(host string) (string, time.Duration) {
 			start := time.Now()
 			r, err := f.Fetch(t.Context(), originOf(t, "http://"+host+".test"), nil)
@@ -369,34 +370,33 @@ func TestAFileThatWaitsForMemoryIsNoFailure(t *testing.T) {
 	})
 }
 
-// What zero and negative mean, and that one file is read whatever the bound.
-func TestMaxMemoryOfEveryValue(t *testing.T) {
-	for most, want := range map[int64]int32{0: 64 << 20 / (fetch.MaxBytes + 1), 1: 1, -1: 200} {
-		synctest.Test(t, func(t *testing.T) {
-			var admitted atomic.Int32
-			f := fetch.Fetcher{MaxMemory: most, Retries: -1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
-				res := response(200, "")
-				long := strings.NewReader(strings.Repeat("#", 16<<10))
-				res.Body = io.NopCloser(io.MultiReader(long, readFunc(func([]byte) (int, error) {
-					admitted.Add(1)
-					<-req.Context().Done()
-					return 0, req.Context().Err()
-				})))
-				return res, nil
-			})}
-			ctx, cancel := context.WithCancel(t.Context())
-			var fetches sync.WaitGroup
-			for i := range 200 {
-				fetches.Go(func() { f.Fetch(ctx, originOf(t, fmt.Sprintf("http://h%d.test", i)), nil) })
-			}
-			synctest.Wait()
-			if n := admitted.Load(); n != want {
-				t.Errorf("MaxMemory %d: %d long files are read at once, want %d", most, n, want)
-			}
-			cancel()
-			fetches.Wait()
-		})
-	}
+// As many long files are read at once as have place in the memory.
+func TestLongFilesAtOnce(t *testing.T) {
+	const want = 64 << 20 / (fetch.MaxBytes + 1)
+	synctest.Test(t, func(t *testing.T) {
+		var admitted atomic.Int32
+		f := fetch.Fetcher{Retries: -1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+			res := response(200, "")
+			long := strings.NewReader(strings.Repeat("#", 16<<10))
+			res.Body = io.NopCloser(io.MultiReader(long, readFunc(func([]byte) (int, error) {
+				admitted.Add(1)
+				<-req.Context().Done()
+				return 0, req.Context().Err()
+			})))
+			return res, nil
+		})}
+		ctx, cancel := context.WithCancel(t.Context())
+		var fetches sync.WaitGroup
+		for i := range 200 {
+			fetches.Go(func() { f.Fetch(ctx, originOf(t, fmt.Sprintf("http://h%d.test", i)), nil) })
+		}
+		synctest.Wait()
+		if n := admitted.Load(); n != want {
+			t.Errorf("%d long files are read at once, want %d", n, want)
+		}
+		cancel()
+		fetches.Wait()
+	})
 }
 
 var retryNow = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -17,7 +17,7 @@ import (
 // MaxBytes is how much of a file is parsed, after decoding: the least that RFC 9309 §2.5 allows.
 const MaxBytes = 500 << 10
 
-// fileShare is what a longer file takes of Fetcher.MaxMemory, all at once: if each file held a part
+// fileShare is what a longer file takes of maxMemory, all at once: if each file held a part
 // and waited for more, all could wait for ever.
 const fileShare = MaxBytes + 1
 

@@ -44,7 +44,8 @@ const (
 	defaultTimeout    = 30 * time.Second
 	defaultRetries    = 2
 	defaultMaxFetches = 512 // with more connections at once, honest servers begin to time out
-	defaultMaxMemory  = 64 << 20
+
+	maxMemory = 64 << 20 // of all files under way that are longer than a usual one
 )
 
 const defaultUserAgent = "Go-http-client/1.1" // net/http sends it for those who set none
@@ -71,7 +72,9 @@ type Fetcher struct {
 	// request: a Pacer comes in there, waits for the site's turn and calls wire, once. wire waits for a place in
 	// MaxFetches, starts the clock of the request, and calls Sign. The request's context bounds the wait for the turn: it
 	// has the values of the Fetch's context and ends with it, or early enough to leave Timeout for what follows. That of
-	// a retry ends after what is left of Timeout. wire ignores it. See NoTurn. If nil, wire sends the request.
+	// a retry ends after what is left of Timeout. wire ignores it. An error without a call of wire says that there is no
+	// turn in time: it ends the Fetch, which returns it, or the answer before it if that was a retry. If nil, wire sends
+	// the request.
 	Through func(wire http.RoundTripper) http.RoundTripper
 
 	// UserAgent is sent with each request. It should begin with the product token that groups are matched against
@@ -100,11 +103,6 @@ type Fetcher struct {
 	// behind 1,500, 3,000 or 10,000 silent origins, a healthy one waits 20, 50 or 190 s. If zero, 512. If negative,
 	// there is none.
 	MaxFetches int
-
-	// MaxMemory bounds the bytes of all files that are being read. The first 16 KiB of a file are
-	// free: few files have more. A longer file takes 500 KiB of MaxMemory until its Fetch returns,
-	// or waits for them within Timeout. If zero, 64 MiB. If negative, there is none.
-	MaxMemory int64
 
 	// ObeyWalls takes robots.txt for unreachable if a wall answers (see Result.Wall): nothing is allowed, and a cache
 	// goes on with the last good copy. If false, such an answer permits everything, as RFC 9309 has it.
@@ -137,7 +135,7 @@ func (f *Fetcher) Reader() string {
 }
 
 // Fetch reads the robots.txt of o. An error means that the site was not asked, or that Fetch did not wait for its
-// answer: ctx ended, there was no turn (NoTurn), it waited too long (ErrBusy), Sign failed, the address is not public
+// answer: ctx ended, there was no turn (Through), it waited too long (ErrBusy), Sign failed, the address is not public
 // (ErrNotPublic), a proxy refused, or a field of the Fetcher is wrong. Whatever else a server or network does is a
 // Result. No trace or value in ctx reaches the Transport or the server.
 //
@@ -158,10 +156,10 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	r := resolution{Fetcher: f, caller: ctx, own: own, left: f.timeout(), asked: o, prev: prev}
 	defer func() { f.memory.Release(r.held) }()
 	res, err := r.run()
-	noTurn, isNoTurn := errors.AsType[NoTurn](err)
+	none, isNoTurn := errors.AsType[noTurn](err)
 	switch ctxErr := ctx.Err(); {
 	case isNoTurn:
-		return nil, noTurn.Err
+		return nil, none.error
 	case err == nil && res.Err == nil:
 		return res, nil
 	case ctxErr != nil:
@@ -181,30 +179,20 @@ func (f *Fetcher) timeout() time.Duration {
 }
 
 func (f *Fetcher) setUp() {
-	f.places = newSemaphore(int64(cmp.Or(f.MaxFetches, defaultMaxFetches)), 1)
-	f.memory = newSemaphore(cmp.Or(f.MaxMemory, defaultMaxMemory), fileShare)
-}
-
-// newSemaphore returns a semaphore of the size of a field, and at least what one fetch takes. If size is negative,
-// there is no bound.
-func newSemaphore(size, one int64) *semaphore.Weighted {
-	if size < 0 {
-		size = math.MaxInt64
+	places := cmp.Or(int64(f.MaxFetches), defaultMaxFetches)
+	if places < 0 {
+		places = math.MaxInt64
 	}
-	return semaphore.NewWeighted(max(size, one))
+	f.places, f.memory = semaphore.NewWeighted(places), semaphore.NewWeighted(maxMemory)
 }
 
-// ErrBusy is wrapped by the error of a Fetch that waited too long for a place (MaxFetches) or for memory (MaxMemory).
+// ErrBusy is wrapped by the error of a Fetch that waited too long for a place (MaxFetches), or behind other long files
+// for memory: 64 MiB are for the files under way at once that are longer than 16 KiB.
 var ErrBusy = errors.New("fetch: too busy")
 
 const errCrowded = harden.Final("other long files take all the memory")
 
-// NoTurn is the error that the RoundTripper of Fetcher.Through returns if there is no turn in time. It ends the Fetch,
-// which returns Err: it must be set. If that was a retry, Fetch returns the answer to the request before it.
-type NoTurn struct{ Err error }
+// noTurn is the error of a request that had no turn, or no place.
+type noTurn struct{ error }
 
-// Error returns what Err does.
-func (n NoTurn) Error() string { return n.Err.Error() }
-
-// Unwrap returns Err.
-func (n NoTurn) Unwrap() error { return n.Err }
+func (n noTurn) Unwrap() error { return n.error }

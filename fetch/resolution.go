@@ -32,7 +32,7 @@ type resolution struct {
 	headers  []http.Header // cachingFields of the responses that redirected to them
 	cookie   bool          // one of them set a cookie
 	attempts int           // requests that were sent
-	held     int64         // bytes of Fetcher.MaxMemory
+	held     int64         // bytes of Fetcher.memory
 	crowded  bool          // it had to wait for them
 }
 

@@ -24,7 +24,7 @@ func waiting(d time.Duration) func(http.RoundTripper) http.RoundTripper {
 			case <-time.After(d):
 				return wire.RoundTrip(req)
 			case <-req.Context().Done():
-				return nil, fetch.NoTurn{Err: errLate}
+				return nil, errLate
 			}
 		})
 	}

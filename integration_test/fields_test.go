@@ -46,7 +46,7 @@ var configured = map[string]int{
 var told = strings.Fields(`
 	client.Answer client.DisallowedError client.UseError client.DelayError client.LateError
 	client.DecidedInfo client.FetchedInfo client.WaitedInfo client/sign.Signed
-	cache.Stats fetch.Failure fetch.NoTurn fetch.Result policy.Rule policy.Decision policy.Record
+	cache.Stats fetch.Failure fetch.Result policy.Rule policy.Decision policy.Record
 	policy/lint.Finding policy/lint.Line policy/lint.Rule policy/page.Effect policy/page.Limit policy/page.Rel policy/page.Statement
 	policy/usage.Mapping policy/usage.Statement`)
 

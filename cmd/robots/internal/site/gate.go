@@ -122,7 +122,7 @@ func (g *Gate) FetcherFor(d policy.Dialect) *fetch.Fetcher {
 	}
 	return &fetch.Fetcher{
 		Dialect: d, Transport: f.Transport, UserAgent: f.UserAgent, Timeout: f.Timeout, Retries: f.Retries,
-		MaxFetches: f.MaxFetches, MaxMemory: f.MaxMemory, SameHost: f.SameHost,
+		MaxFetches: f.MaxFetches, SameHost: f.SameHost,
 		ObeyWalls: f.ObeyWalls, Sign: f.Sign, Through: f.Through,
 	}
 }
