@@ -41,7 +41,6 @@
 //   - A [*DisallowedError] with policy.ReasonUnreachable: robots.txt could not be read. Unreachable says why. Ask again
 //     after Until.
 //   - A [*UseError]: robots.txt says no to one of Transport.Uses.
-//   - A [*DelayError]: the site asks for more delay than a Pacer with RefuseLongDelays keeps.
 //   - A [*LateError]: the turn comes after the request's deadline, or [Transport.Try] would have to wait. Ask again
 //     at At.
 //   - fetch.ErrNotPublic, or [ErrClosed].
@@ -198,7 +197,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // Decide reports whether robots.txt allows a GET of u with ctx for the declared Uses. It may fetch robots.txt. It takes
-// no turn: RoundTrip may still return a *DelayError or a *LateError.
+// no turn: RoundTrip may still return a *LateError.
 //
 // If robots.txt is unreachable, there is an Answer with ReasonUnreachable and no error; if a use is disallowed, one
 // with ReasonUse. With a context of WithoutRobots everything is allowed, with ReasonNoRule. The errors are those of

@@ -35,23 +35,6 @@ func notSentIf(err error) error {
 
 func notSentf(format string, args ...any) error { return notSent{fmt.Errorf(format, args...)} }
 
-// DelayError says that a request was not sent because robots.txt asks for more delay than Pacer.MaxDelay, and
-// Pacer.RefuseLongDelays is set. It is ErrNotSent.
-type DelayError struct {
-	Origin fetch.Origin
-	Delay  time.Duration // what robots.txt asks for
-	Max    time.Duration // what the Pacer would keep
-}
-
-// Error names the origin, the delay and the cap.
-func (e *DelayError) Error() string {
-	return fmt.Sprintf("client: not sent: %s asks for %v between requests, more than the Pacer's MaxDelay of %v",
-		cut(e.Origin.String()), e.Delay, e.Max)
-}
-
-// Is makes it ErrNotSent.
-func (e *DelayError) Is(target error) bool { return target == ErrNotSent }
-
 // LateError says that a turn at an origin cannot come before the caller's deadline, or, from [Transport.Try], that it
 // has not come yet. Ask again at At. It is ErrNotSent, and no time-out: it comes before the deadline. If Pacer.Turns
 // fails, or another request has to end first, its text says so.

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -402,21 +401,6 @@ func ExampleWithoutRobots() {
 	// Output: 200 OK
 }
 
-// A Pacer that refuses names the delay that the site asks for.
-func ExampleDelayError() {
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(w, strings.NewReader("User-agent: *\nCrawl-delay: 3600\n"))
-	}))
-	defer site.Close()
-
-	c := &http.Client{Transport: &client.Transport{Pacer: &client.Pacer{MaxDelay: time.Minute, RefuseLongDelays: true}}}
-	_, err := c.Get(site.URL + "/page")
-	if slow, ok := errors.AsType[*client.DelayError](err); ok {
-		fmt.Println("asks for", slow.Delay, "and we keep", slow.Max)
-	}
-	// Output: asks for 1h0m0s and we keep 1m0s
-}
-
 // Decided counts answers by their reason, as a service does for its metrics.
 func ExampleDecidedInfo() {
 	site := exampleSite()
@@ -461,14 +445,14 @@ func ExampleFetchedInfo() {
 
 // Waited tells of each request that the Pacer held back. The first page waits too: reading
 // robots.txt was a request.
-func ExampleWaitedInfo() {
+func ExampleTrace_waited() {
 	site := exampleSite()
 	defer site.Close()
 
 	c := &http.Client{Transport: &client.Transport{
 		Pacer: &client.Pacer{Delay: 250 * time.Millisecond},
-		Trace: &client.Trace{Waited: func(_ context.Context, w client.WaitedInfo) {
-			fmt.Println(w.URL.Path, w.Took > 0, w.Err)
+		Trace: &client.Trace{Waited: func(_ context.Context, u *url.URL, took time.Duration, err error) {
+			fmt.Println(u.Path, took > 0, err)
 		}},
 	}}
 	if resp, err := c.Get(site.URL + "/public"); err == nil {

@@ -89,13 +89,10 @@ type Pacer struct {
 	// kept. If zero, there is no floor. If negative, there is none.
 	MinDelay time.Duration
 
-	// MaxDelay caps what robots.txt may ask for. If zero, 30 seconds. If negative, there is none: a delay is then kept up
-	// to a day.
+	// MaxDelay caps what robots.txt may ask for: a site that asks for more is visited this often all the same. If zero,
+	// 30 seconds. If negative, there is none: a delay is then kept up to a day, and a request whose deadline comes sooner
+	// gets a [*LateError], which names the delay.
 	MaxDelay time.Duration
-
-	// RefuseLongDelays makes requests fail with a [*DelayError] at an origin that asks for more than MaxDelay. If false,
-	// MaxDelay is kept instead.
-	RefuseLongDelays bool
 
 	// MaxUnderway bounds how many requests are in flight at one origin. If zero, 1. If negative, there is none.
 	MaxUnderway int
@@ -118,7 +115,7 @@ func (p *Pacer) ready() *pace.Keeper {
 		if p.MaxDelay < 0 {
 			k.MaxDelay = pace.Day
 		}
-		k.RefuseLongDelays, k.MaxUnderway, k.Turns = p.RefuseLongDelays, max(cmp.Or(p.MaxUnderway, 1), 0), p.Turns
+		k.MaxUnderway, k.Turns = max(cmp.Or(p.MaxUnderway, 1), 0), p.Turns
 	})
 	return &p.keeper
 }

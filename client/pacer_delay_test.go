@@ -29,7 +29,6 @@ func TestPacerKeepsWhatRobotsAsksFor(t *testing.T) {
 		{"D-7 more than the cap", "User-agent: *\nCrawl-delay: 3600\n", &client.Pacer{}, 30 * time.Second},
 		{"a cap of our own", "User-agent: *\nCrawl-delay: 60\n", &client.Pacer{MaxDelay: 45 * time.Second}, 45 * time.Second},
 		{"no cap", "User-agent: *\nCrawl-delay: 90\n", &client.Pacer{MaxDelay: -1}, 90 * time.Second},
-		{"at the cap, refusing more", "User-agent: *\nCrawl-delay: 30\n", &client.Pacer{RefuseLongDelays: true}, 30 * time.Second},
 
 		{"E-01 rate", "User-agent: *\nRequest-rate: 1/10s\n", &client.Pacer{}, 10 * time.Second},
 		{"the larger of both", "User-agent: *\nRequest-rate: 1/4s\nCrawl-delay: 3\n", &client.Pacer{}, 4 * time.Second},
@@ -37,7 +36,7 @@ func TestPacerKeepsWhatRobotsAsksFor(t *testing.T) {
 		{"out of its window", "User-agent: *\nRequest-rate: 1/10s 0100-0000\n", &client.Pacer{}, time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &client.Pacer{Delay: c.pacer.Delay, MaxDelay: c.pacer.MaxDelay, RefuseLongDelays: c.pacer.RefuseLongDelays}
+			p := &client.Pacer{Delay: c.pacer.Delay, MaxDelay: c.pacer.MaxDelay}
 			web := paced(p, siteOf(c.robots))
 			get(t, web, "http://a.example/")
 			if _, took := get(t, web, "http://a.example/"); took != c.want {
@@ -45,32 +44,6 @@ func TestPacerKeepsWhatRobotsAsksFor(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestPacerRefusesWhatIsAboveTheCap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &client.Pacer{RefuseLongDelays: true}
-		web := paced(p, siteOf("User-agent: *\nCrawl-delay: 120\n"))
-		_, err := web.Get("http://a.example/page")
-		refusal, ok := errors.AsType[*client.DelayError](err)
-		if !ok {
-			t.Fatalf("got %v, want a *DelayError", err)
-		}
-		if refusal.Delay != 2*time.Minute || refusal.Max != 30*time.Second {
-			t.Errorf("got %v, want Delay 2m0s and Max 30s", refusal)
-		}
-		for _, part := range []string{"http://a.example", "2m0s", "30s", "MaxDelay"} {
-			if !strings.Contains(refusal.Error(), part) {
-				t.Errorf("%q does not say %q", refusal, part)
-			}
-		}
-		if _, err := web.Transport.(*client.Transport).Try(t.Context(), parse("http://a.example/")); !errors.As(err, new(*client.DelayError)) {
-			t.Errorf("Try: got %v, want a *DelayError", err)
-		}
-		if _, err := web.Get("http://b.example/robots.txt"); err != nil { // no rule holds for it
-			t.Error(err)
-		}
-	})
 }
 
 // Waiting inside RoundTrip is on the account of http.Client.Timeout; what cannot be had

@@ -27,10 +27,10 @@ type Trace struct {
 	// all callers who need that file wait for it. If nil, nothing is called.
 	Fetched func(context.Context, FetchedInfo)
 
-	// Waited is called after the Pacer has held a request back for a millisecond or more, with the context of the
-	// request. A request that got its turn keeps it while Waited runs. Try waits for Pacer.Turns at most. If nil,
-	// nothing is called.
-	Waited func(context.Context, WaitedInfo)
+	// Waited is called after the Pacer has held a request for u back for a millisecond or more, with the context of the
+	// request, and with why it left without a turn, or nil. A request that got its turn keeps it while Waited runs. Try
+	// waits for Pacer.Turns at most. If nil, nothing is called.
+	Waited func(ctx context.Context, u *url.URL, took time.Duration, err error)
 }
 
 // DecidedInfo says how a request or a question was answered.
@@ -80,25 +80,6 @@ func (f FetchedInfo) String() string {
 
 // LogValue returns what String does.
 func (f FetchedInfo) LogValue() slog.Value { return slog.StringValue(f.String()) }
-
-// WaitedInfo says how long a request waited for its turn.
-type WaitedInfo struct {
-	URL  *url.URL
-	Err  error // why the request left without a turn, or nil
-	Took time.Duration
-}
-
-// String returns the error, if there is one, and how long which URL waited, in one line.
-func (w WaitedInfo) String() string {
-	text := fmt.Sprintf("waited %v: %s", w.Took, printableURL(w.URL))
-	if w.Err != nil {
-		text = printable(w.Err.Error()) + ": " + text
-	}
-	return text
-}
-
-// LogValue returns what String does.
-func (w WaitedInfo) LogValue() slog.Value { return slog.StringValue(w.String()) }
 
 // printableURL returns u as text for people, without its password.
 func printableURL(u *url.URL) string {

@@ -77,7 +77,7 @@ func TestHooksRunBeforeTheRequestGoesOn(t *testing.T) {
 			Pacer: &client.Pacer{Delay: 10 * time.Second},
 			Trace: &client.Trace{
 				Fetched: func(context.Context, client.FetchedInfo) { say("fetched") },
-				Waited:  func(context.Context, client.WaitedInfo) { say("waited") },
+				Waited:  func(context.Context, *url.URL, time.Duration, error) { say("waited") },
 				Decided: func(context.Context, client.DecidedInfo) { say("decided") },
 			},
 		}
@@ -95,8 +95,8 @@ func TestTraceWaitedSaysHowLongARequestWasHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := make(chan string, 9)
 		c := paced(&client.Pacer{}, pagesOf(ok))
-		c.Transport.(*client.Transport).Trace = &client.Trace{Waited: func(ctx context.Context, w client.WaitedInfo) {
-			log <- fmt.Sprint(w.URL, " ", w.Took, " ", w.Err)
+		c.Transport.(*client.Transport).Trace = &client.Trace{Waited: func(_ context.Context, u *url.URL, took time.Duration, err error) {
+			log <- fmt.Sprint(u, " ", took, " ", err)
 		}}
 		get(t, c, "http://a.example/1") // a second after robots.txt
 		time.Sleep(time.Minute)

@@ -136,7 +136,7 @@ func (g *gate) turn(ctx context.Context, req *http.Request, r *ruling, ask pace.
 	place, err := take(ctx, ask)
 	err = fromPace(r.origin, err)
 	if took := time.Since(start); took >= minWait && g.trace.Waited != nil && !g.closed.Load() {
-		g.trace.Waited(ctx, WaitedInfo{URL: req.URL, Err: err, Took: took})
+		g.trace.Waited(ctx, req.URL, took, err)
 	}
 	if err != nil && ask.Held != nil {
 		ask.Held.End()
@@ -151,9 +151,6 @@ func fromPace(o fetch.Origin, err error) error {
 	}
 	if late, ok := err.(*pace.Late); ok {
 		return newLateError(o, late)
-	}
-	if slow, ok := err.(*pace.Slow); ok {
-		return &DelayError{Origin: o.Clone(), Delay: slow.Asked, Max: slow.Max}
 	}
 	return err
 }

@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -46,15 +45,12 @@ func TestValuesSpeak(t *testing.T) {
 		{&client.DisallowedError{URL: u, Answer: down}, []string{"client: not sent for", "it broke"}},
 		{&client.UseError{URL: u, Answer: unwanted}, []string{"client: not sent", "train-ai"}},
 		{&client.LateError{Origin: o, Paused: true}, []string{"client: not sent", "hhh", "pauses"}},
-		{&client.DelayError{Origin: o, Delay: time.Hour}, []string{"client: not sent", "1h0m0s"}},
 		{client.DecidedInfo{URL: u, Target: long, Answer: refused}, []string{"disallowed by line 2", "a.example"}},
 		{client.DecidedInfo{URL: u, Err: broke}, []string{"it broke", "a.example"}},
 		{client.DecidedInfo{}, []string{"no URL"}},
 		{client.FetchedInfo{Origin: o, Err: broke}, []string{"it broke", "hhh"}},
 		{client.FetchedInfo{Origin: o, Result: file}, []string{"rules", "hhh"}},
 		{&client.FetchedInfo{}, []string{"robots.txt"}},
-		{client.WaitedInfo{URL: u, Err: broke, Took: time.Second}, []string{"it broke", "1s", "a.example"}},
-		{client.WaitedInfo{URL: u, Took: time.Second}, []string{"waited 1s", "a.example"}},
 	} {
 		texts := map[string]string{"%v": fmt.Sprintf("%v", row.value), "%s": fmt.Sprintf("%s", row.value), "%+v": fmt.Sprintf("%+v", row.value)}
 		var buf bytes.Buffer
@@ -198,8 +194,6 @@ func TestDisallowedErrorNamesWhatACallerNeeds(t *testing.T) {
 			`client: not sent for "ExampleBot": disallowed: robots.txt is unreachable: no route to host`},
 		{&client.DisallowedError{URL: u, Answer: answer(unreachable, nil)}, `client: not sent for "ExampleBot": disallowed: robots.txt is unreachable`},
 		{&client.DisallowedError{}, `client: not sent for "": disallowed`}, // the zero value prints, too
-		{&client.DelayError{Delay: time.Minute, Max: 30 * time.Second},
-			`client: not sent:  asks for 1m0s between requests, more than the Pacer's MaxDelay of 30s`},
 	} {
 		if text := row.err.Error(); text != row.want {
 			t.Errorf("got  %q\nwant %q", text, row.want)

@@ -37,15 +37,15 @@ var lawOfField = map[string]*regexp.Regexp{
 
 // configured are the structs that a program fills in, with the number of their fields.
 var configured = map[string]int{
-	"client.Transport": 11, "client.Pacer": 6, "client.Trace": 3, "cache.Cache": 11, "cache.Source": 3, "fetch.Fetcher": 11, "fetch/ftp.Transport": 2,
+	"client.Transport": 11, "client.Pacer": 5, "client.Trace": 3, "cache.Cache": 10, "cache.Source": 3, "fetch.Fetcher": 10, "fetch/ftp.Transport": 2,
 	"client/sign.Signer": 3, "cache/redisstore.Store": 2, "client/turns/redisturns.Store": 2,
 	"policy/page.Reader": 3, "policy/lint.Answer": 8, "policy/lint.Report": 3, "policy/lint.Style": 2,
 }
 
 // told are the structs that the library fills in.
 var told = strings.Fields(`
-	client.Answer client.DisallowedError client.UseError client.DelayError client.LateError
-	client.DecidedInfo client.FetchedInfo client.WaitedInfo client/sign.Signed
+	client.Answer client.DisallowedError client.UseError client.LateError
+	client.DecidedInfo client.FetchedInfo client/sign.Signed
 	cache.Stats fetch.Failure fetch.Result policy.Rule policy.Decision policy.Record
 	policy/lint.Finding policy/lint.Line policy/lint.Rule policy/page.Effect policy/page.Limit policy/page.Rel policy/page.Statement
 	policy/usage.Mapping policy/usage.Statement`)

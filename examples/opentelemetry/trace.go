@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net/url"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -27,8 +28,8 @@ func trace(t oteltrace.Tracer) *client.Trace {
 				attribute.Int("robots.line", d.Rule.Line))
 		},
 		Fetched: func(_ context.Context, f client.FetchedInfo) { fetched(t, f) },
-		Waited: func(ctx context.Context, w client.WaitedInfo) {
-			span(ctx, t, "robots wait", w.Took, w.Err, attribute.String("url.full", w.URL.Redacted()))
+		Waited: func(ctx context.Context, u *url.URL, took time.Duration, err error) {
+			span(ctx, t, "robots wait", took, err, attribute.String("url.full", u.Redacted()))
 		},
 	}
 }

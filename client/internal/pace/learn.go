@@ -79,14 +79,6 @@ func (s *lesson) asked(t time.Time) time.Duration {
 	return d
 }
 
-// asked is the largest delay that robots.txt asks for at time t.
-func (l *line) asked(t time.Time) (d time.Duration) {
-	for i := range l.lessons {
-		d = max(d, l.lessons[i].asked(t))
-	}
-	return d
-}
-
 // floor is the delay where robots.txt asks for none.
 func (k *Keeper) floor() time.Duration { return max(k.Delay, k.MinDelay) }
 
@@ -134,15 +126,4 @@ func (l *line) spaced(from, now time.Time) time.Time {
 		}
 		t = change
 	}
-}
-
-// tooSlow returns the refusal of an origin that asks for more than MaxDelay, or nil. Its robots.txt is read.
-func (l *line) tooSlow(w *waiter, now time.Time) error {
-	if !l.k.RefuseLongDelays || w.Robots {
-		return nil
-	}
-	if asked := l.asked(now); asked > l.k.MaxDelay {
-		return &Slow{asked, l.k.MaxDelay}
-	}
-	return nil
 }

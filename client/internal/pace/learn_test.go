@@ -1,15 +1,25 @@
 package pace
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
+
+// delayOf is the delay that is kept at o now.
+func (k *Keeper) delayOf(o fetch.Origin) time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l := k.known(o); l != nil {
+		return l.delay(time.Now())
+	}
+	return k.floor()
+}
 
 // What is kept of what robots.txt asks for.
 func TestTheDelayThatIsKept(t *testing.T) {
@@ -20,34 +30,34 @@ func TestTheDelayThatIsKept(t *testing.T) {
 		return files
 	}
 	for _, tt := range []struct {
-		name        string
-		k           *Keeper
-		files       []string // one after the other, each for the next of readers
-		readers     []string // the last goes on
-		kept, asked time.Duration
+		name    string
+		k       *Keeper
+		files   []string // one after the other, each for the next of readers
+		readers []string // the last goes on
+		kept    time.Duration
 	}{
-		{"none", &Keeper{Delay: s, MaxDelay: 30 * s}, delays(""), nil, s, 0},
-		{"a longer one", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5"), nil, 5 * s, 5 * s},
-		{"a shorter one", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 0.25"), nil, s / 4, s / 4},
-		{"zero", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 0"), nil, 0, 0},
-		{"not below MinDelay", &Keeper{Delay: s, MinDelay: 2 * s, MaxDelay: 30 * s}, delays("crawl-delay: 0.25"), nil, 2 * s, s / 4},
-		{"MinDelay without any", &Keeper{Delay: s, MinDelay: 2 * s, MaxDelay: 30 * s}, delays(""), nil, 2 * s, 0},
-		{"MinDelay above MaxDelay", &Keeper{Delay: s, MinDelay: 60 * s, MaxDelay: 30 * s}, delays("crawl-delay: 40"), nil, 60 * s, 40 * s},
-		{"above MaxDelay", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 3600"), nil, 30 * s, time.Hour},
-		{"Request-rate", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("request-rate: 1/10"), nil, 10 * s, 10 * s},
-		{"the larger of both", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5\nrequest-rate: 1/4"), nil, 5 * s, 5 * s},
-		{"a new file", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5", "crawl-delay: 3"), nil, 3 * s, 3 * s},
-		{"a new file without", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5", ""), nil, s, 0},
-		{"the largest of two readers", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5", "crawl-delay: 3"), []string{"a", "b"}, 5 * s, 5 * s},
-		{"Delay, if one is asked for less and one for nothing", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 0.5", ""), []string{"a", "b"}, s, s / 2},
+		{"none", &Keeper{Delay: s, MaxDelay: 30 * s}, delays(""), nil, s},
+		{"a longer one", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5"), nil, 5 * s},
+		{"a shorter one", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 0.25"), nil, s / 4},
+		{"zero", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 0"), nil, 0},
+		{"not below MinDelay", &Keeper{Delay: s, MinDelay: 2 * s, MaxDelay: 30 * s}, delays("crawl-delay: 0.25"), nil, 2 * s},
+		{"MinDelay without any", &Keeper{Delay: s, MinDelay: 2 * s, MaxDelay: 30 * s}, delays(""), nil, 2 * s},
+		{"MinDelay above MaxDelay", &Keeper{Delay: s, MinDelay: 60 * s, MaxDelay: 30 * s}, delays("crawl-delay: 40"), nil, 60 * s},
+		{"above MaxDelay", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 3600"), nil, 30 * s},
+		{"Request-rate", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("request-rate: 1/10"), nil, 10 * s},
+		{"the larger of both", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5\nrequest-rate: 1/4"), nil, 5 * s},
+		{"a new file", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5", "crawl-delay: 3"), nil, 3 * s},
+		{"a new file without", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5", ""), nil, s},
+		{"the largest of two readers", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 5", "crawl-delay: 3"), []string{"a", "b"}, 5 * s},
+		{"Delay, if one is asked for less and one for nothing", &Keeper{Delay: s, MaxDelay: 30 * s}, delays("crawl-delay: 0.5", ""), []string{"a", "b"}, s},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.readers = append(tt.readers, "bot")
 			for i, f := range tt.files {
 				tt.k.learn(tt.readers[min(i, len(tt.readers)-1)], f)
 			}
-			if kept, asked := tt.k.DelayOf(site); kept != tt.kept || asked != tt.asked {
-				t.Errorf("kept %v, asked for %v; want %v, %v", kept, asked, tt.kept, tt.asked)
+			if kept := tt.k.delayOf(site); kept != tt.kept {
+				t.Errorf("kept %v, want %v", kept, tt.kept)
 			}
 		})
 	}
@@ -57,7 +67,7 @@ func TestAnOutageTakesNoDelayAway(t *testing.T) {
 	k := keeper()
 	k.learn("bot", "user-agent: *\ncrawl-delay: 5")
 	k.Learn(site, "bot", nil, policy.Group{})
-	if kept, _ := k.DelayOf(site); kept != 5*s {
+	if kept := k.delayOf(site); kept != 5*s {
 		t.Errorf("%v", kept)
 	}
 }
@@ -69,7 +79,7 @@ func TestAReaderIsForgottenAfterAnHour(t *testing.T) {
 		k.learn("slow", "user-agent: *\ncrawl-delay: 9")
 		for i, want := range []time.Duration{9 * s, 9 * s, 9 * s, 2 * s} {
 			k.learn("bot", "user-agent: *\ncrawl-delay: 2")
-			if kept, _ := k.DelayOf(site); kept != want {
+			if kept := k.delayOf(site); kept != want {
 				t.Errorf("after %d times 40 minutes: %v, want %v", i, kept, want)
 			}
 			if i < 2 {
@@ -86,7 +96,7 @@ func TestTheReadersOfOneOriginAreBounded(t *testing.T) {
 	for i := range 100 {
 		k.learn(fmt.Sprint("bot", i), "user-agent: *\ncrawl-delay: 2")
 	}
-	if kept, _ := k.DelayOf(site); kept != 9*s || len(k.known(site).lessons) != mostReaders {
+	if kept := k.delayOf(site); kept != 9*s || len(k.known(site).lessons) != mostReaders {
 		t.Errorf("%v, of %d readers", kept, len(k.known(site).lessons))
 	}
 }
@@ -112,29 +122,6 @@ func TestRulesAreLearnedFromOnceAndNotHeld(t *testing.T) {
 		}
 	}
 	t.Error("the rules are held")
-}
-
-func TestASiteThatIsTooSlowIsRefused(t *testing.T) {
-	k := keeper()
-	k.RefuseLongDelays = true
-	inWorld(t, k, func(w *world) {
-		w.send(request{name: "a"})
-		w.send(request{name: "waits", after: 1})
-		time.Sleep(s / 2)
-		k.learn("bot", "user-agent: *\ncrawl-delay: 31")
-		w.send(request{name: "b", after: 1})
-		w.send(request{name: "try", after: 2, try: true})
-		w.send(request{name: "robots", after: 3, ask: Ask{Robots: true}})
-		time.Sleep(60 * s)
-		_, err := k.Take(w.Context(), Ask{Origin: site})
-		slow := new(Slow)
-		if !errors.As(err, &slow) || *slow != (Slow{31 * s, 30 * s}) {
-			w.Errorf("%v", err)
-		}
-		k.learn("bot", "user-agent: *\ncrawl-delay: 30")
-		w.send(request{name: "c"})
-	}, "0 a", "0.5 waits: robots.txt asks for a delay of 31s, more than 30s", "0.5 b: robots.txt asks for a delay of 31s, more than 30s",
-		"0.5 try: robots.txt asks for a delay of 31s, more than 30s", "31 robots", "62 c")
 }
 
 // Who waits learns of another delay at once, a shorter one too.

@@ -64,7 +64,7 @@ func (k *Keeper) take(ctx context.Context, a Ask, try bool) (*Place, error) {
 	if a.Held != nil && a.Held.ended {
 		a.Held = nil
 	}
-	if a.Held.isFresh(now) && l.tooSlow(new(waiter), now) == nil {
+	if a.Held.isFresh(now) {
 		a.Held.began, l.last = now, now
 		a.Held.markSilent()
 		return a.Held, nil
@@ -83,9 +83,6 @@ func (k *Keeper) take(ctx context.Context, a Ask, try bool) (*Place, error) {
 // or neither if there is another step to take.
 func (l *line) step(ctx context.Context, w *waiter, now time.Time) (*Place, error) {
 	l.lapse(now)
-	if err := l.tooSlow(w, now); err != nil {
-		return nil, err
-	}
 	at := l.earliest(w, now)
 	deadline, hasDeadline := ctx.Deadline()
 	first := l.first() == w

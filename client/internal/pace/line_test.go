@@ -320,7 +320,6 @@ func TestErrorsSayWhatTheyHold(t *testing.T) {
 		"no turn before 2026-07-01T12:00:00Z":                &Late{At: at},
 		"no turn before 2026-07-01T12:00:00Z, after a pause": &Late{At: at, Paused: true},
 		"no turn before 2026-07-01T12:00:00Z: no store":      &Late{At: at, Paused: true, Err: errors.New("no store")},
-		"robots.txt asks for a delay of 1m0s, more than 30s": &Slow{60 * s, 30 * s},
 	} {
 		if err.Error() != want || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v, want %s", err, want)

@@ -37,13 +37,12 @@ const (
 // Keeper keeps the pace of all origins. Its fields are those of a client.Pacer with their zero values resolved, and
 // must not change after the first use. It has goroutines only while it tells Turns of pauses.
 type Keeper struct {
-	Delay            time.Duration // kept where robots.txt asks for none
-	MinDelay         time.Duration // a floor that nothing undercuts; none if zero
-	MaxDelay         time.Duration // bounds what robots.txt may ask for: Day at most
-	RefuseLongDelays bool          // refuse, with a *Slow, origins that ask for more than MaxDelay
-	MaxUnderway      int           // at one origin; unbounded if zero
-	Turns            turns.Store   // nil for the pace of this process only
-	MaxOrigins       int           // to remember, besides those that are busy; 50,000 if zero
+	Delay       time.Duration // kept where robots.txt asks for none
+	MinDelay    time.Duration // a floor that nothing undercuts; none if zero
+	MaxDelay    time.Duration // bounds what robots.txt may ask for: Day at most
+	MaxUnderway int           // at one origin; unbounded if zero
+	Turns       turns.Store   // nil for the pace of this process only
+	MaxOrigins  int           // to remember, besides those that are busy; 50,000 if zero
 
 	mu    sync.Mutex // guards all that follows, and what hangs off it
 	lines *simplelru.LRU[fetch.Origin, *line]
@@ -73,8 +72,8 @@ type Ask struct {
 }
 
 // Take waits for its turn and takes a place, which has to be given back with End. The error is the context's cause, a
-// *Late if the turn lies past its deadline, a *Slow, or what Recheck returned. While Turns fails, the cause is wrapped
-// together with that failure.
+// *Late if the turn lies past its deadline, or what Recheck returned. While Turns fails, the cause is wrapped together
+// with that failure.
 func (k *Keeper) Take(ctx context.Context, a Ask) (*Place, error) { return k.take(ctx, a, false) }
 
 // Try is Take without waiting, except for the answer of Turns: if the turn has not come, the error is a *Late that says
@@ -122,17 +121,6 @@ func (k *Keeper) Since(o fetch.Origin) (first time.Time) {
 	return first
 }
 
-// DelayOf returns the delay that is kept at o now, and the one that robots.txt asks for, or zero.
-func (k *Keeper) DelayOf(o fetch.Origin) (delay, asked time.Duration) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if l := k.known(o); l != nil {
-		now := time.Now()
-		return l.delay(now), l.asked(now)
-	}
-	return k.floor(), 0
-}
-
 // Late is the error for a turn that does not come in time. It wraps nothing.
 type Late struct {
 	At     time.Time     // when it can come, as far as is known
@@ -151,11 +139,4 @@ func (l *Late) Error() string {
 		why = ", after a pause"
 	}
 	return fmt.Sprintf("no turn before %s%s", l.At.Format(time.RFC3339), why)
-}
-
-// Slow is the refusal of an origin that asks for more than MaxDelay.
-type Slow struct{ Asked, Max time.Duration }
-
-func (s *Slow) Error() string {
-	return fmt.Sprintf("robots.txt asks for a delay of %s, more than %s", s.Asked, s.Max)
 }
