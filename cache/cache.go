@@ -45,12 +45,9 @@ import (
 // Outage is Strict, such a status has its usual effect for its Retry-After, at most 24 hours. If it states none, the
 // effect lasts 5 minutes, doubling to an hour. It never lasts less than MinTTL, and no Store gets it.
 type Cache struct {
-	// MaxOrigins bounds the number of origins in memory; an origin counts once for each reader and dialect. The least
-	// recently used gives way. If zero, 50,000. If negative, there is none.
-	MaxOrigins int
-
-	// MaxBytes bounds the memory that results take, by an estimate within 20 % of the heap. A result that would not fit
-	// by itself is not kept. If zero, 64 MiB. If negative, there is none.
+	// MaxBytes bounds the memory that results take, by an estimate within 20 % of the heap; an origin counts once for
+	// each reader and dialect. The least recently used gives way, and a result that would not fit by itself is not kept.
+	// If zero, 64 MiB: some 50,000 origins. If negative, there is none.
 	MaxBytes int64
 
 	// MinTTL is the shortest time a result holds, whatever its header says. Without it, some robots.txt would be
@@ -204,8 +201,7 @@ func (c *Cache) publish(k key, s *state, now time.Time) landed {
 func (c *Cache) init() {
 	c.start = time.Now()
 	c.terms.init(c)
-	c.memory.init(orDefault(c.MaxOrigins, defaultOrigins, math.MaxInt),
-		orDefault(c.MaxBytes, defaultMaxBytes, math.MaxInt64))
+	c.memory.init(orDefault(c.MaxBytes, defaultMaxBytes, math.MaxInt64))
 	c.closing = make(chan struct{}, 1)
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.flights = make(map[key]*flight)
@@ -232,7 +228,7 @@ func (t *terms) init(c *Cache) {
 const century = 100 * 365 * 24 * time.Hour // stands for "no limit", because sums with it do not overflow
 
 // orDefault returns the value of a field: its default if zero, none if negative. No duration exceeds a century.
-func orDefault[T int | int64 | time.Duration](v, zero, none T) T {
+func orDefault[T int64 | time.Duration](v, zero, none T) T {
 	switch {
 	case v == 0:
 		return zero

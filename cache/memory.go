@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"math"
 	"net/http"
 	"reflect"
 	"time"
@@ -10,7 +11,7 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-const defaultOrigins, defaultMaxBytes = 50_000, 64 << 20
+const defaultMaxBytes = 64 << 20
 
 // entry is what memory has of an origin. Cache.mu guards it.
 type entry struct {
@@ -27,9 +28,9 @@ type memory struct {
 	limit  int64
 }
 
-func (m *memory) init(origins int, limit int64) {
+func (m *memory) init(limit int64) {
 	m.limit = limit
-	m.recent, _ = simplelru.NewLRU(origins, func(_ key, e *entry) { m.bytes -= e.cost }) // errs only for a size below 1
+	m.recent, _ = simplelru.NewLRU(math.MaxInt, func(_ key, e *entry) { m.bytes -= e.cost }) // errs only for a size below 1
 }
 
 // put makes s the state of k and returns its entry, or nil if s does not fit. A new entry holds no result yet.

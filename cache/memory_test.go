@@ -143,7 +143,7 @@ func TestBytesAreCountedWithin20PercentOfTheHeap(t *testing.T) {
 	for i, p := range slices.Concat(populations, populations) {
 		keep := i >= len(populations)
 		ratio, bytes, grown := counted(func() *cache.Cache {
-			c := &cache.Cache{MaxOrigins: math.MaxInt32, MaxBytes: math.MaxInt64, KeepBody: keep}
+			c := &cache.Cache{MaxBytes: math.MaxInt64, KeepBody: keep}
 			fill(t, c, 0, p.n, func(i int) *fetch.Result {
 				r := p.answer(i)
 				r.Body = append(make([]byte, 0, 2*len(r.Body)), r.Body...) // a part of what was read into
@@ -179,7 +179,7 @@ func TestWhatIsWithheldIsCounted(t *testing.T) {
 func TestAMillionOriginsStayWithinTheBytes(t *testing.T) {
 	tier.Nightly(t)
 	ratio, bytes, grown := counted(func() *cache.Cache {
-		c := &cache.Cache{MaxOrigins: -1, MaxBytes: 256 << 20}
+		c := &cache.Cache{MaxBytes: 256 << 20}
 		fill(t, c, 0, 1_000_000, populations[0].answer)
 		return c
 	})
@@ -272,32 +272,31 @@ func TestTheOriginUnusedTheLongestGivesWay(t *testing.T) {
 	one := new(cache.Cache)
 	fill(t, one, 0, 1, populations[0].answer)
 	limit := 100 * one.Stats().Bytes
-	for name, c := range map[string]*cache.Cache{"by number": {MaxOrigins: 100}, "by bytes": {MaxBytes: limit}} {
-		synctest.Test(t, func(t *testing.T) {
-			fetches := 0
-			ask := func(i int) {
-				fill(t, c, i, 1, func(i int) *fetch.Result {
-					fetches++
-					return populations[0].answer(i)
-				})
-			}
-			for i := range 1000 {
-				ask(i)
-				time.Sleep(2 * time.Second)
-				ask(0) // in use all the time
-			}
-			if fetches != 1000 {
-				t.Errorf("%s: %d fetches of 1000 origins: the one in use was evicted", name, fetches)
-			}
-			if got := c.Stats(); got.Origins > 100 || got.Origins < 80 || got.Bytes > limit {
-				t.Errorf("%s: %+v", name, got)
-			}
-			ask(1)
-			if fetches != 1001 {
-				t.Errorf("%s: the one unused the longest was kept", name)
-			}
-		})
-	}
+	c := &cache.Cache{MaxBytes: limit}
+	synctest.Test(t, func(t *testing.T) {
+		fetches := 0
+		ask := func(i int) {
+			fill(t, c, i, 1, func(i int) *fetch.Result {
+				fetches++
+				return populations[0].answer(i)
+			})
+		}
+		for i := range 1000 {
+			ask(i)
+			time.Sleep(2 * time.Second)
+			ask(0) // in use all the time
+		}
+		if fetches != 1000 {
+			t.Errorf("%d fetches of 1000 origins: the one in use was evicted", fetches)
+		}
+		if got := c.Stats(); got.Origins > 100 || got.Origins < 80 || got.Bytes > limit {
+			t.Errorf("%+v", got)
+		}
+		ask(1)
+		if fetches != 1001 {
+			t.Error("the one unused the longest was kept")
+		}
+	})
 }
 
 func TestWhatDoesNotFitLeavesTheOthers(t *testing.T) {

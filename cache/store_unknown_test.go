@@ -315,7 +315,7 @@ func TestALostPutIsOwedAsAMark(t *testing.T) {
 				time.Sleep(time.Hour)
 			}
 			store.misbehave(on("Put", tt.put))
-			c := &cache.Cache{Store: store, MaxOrigins: 1, Logger: quiet}
+			c := &cache.Cache{Store: store, MaxBytes: 1 << 10, Logger: quiet}
 			get(t, c, &site{serve: always(tt.answer)}, "https://a.example")
 			time.Sleep(10 * time.Second)
 			if tt.before == nil { // of another origin, which displaces it in memory
@@ -367,7 +367,7 @@ func TestAMarkGivesWayToWhatIsNewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(memStore)
 		store.misbehave(on("Put", fails))
-		c := &cache.Cache{Store: store, MaxOrigins: 10, Logger: quiet}
+		c := &cache.Cache{Store: store, MaxBytes: 16 << 10, Logger: quiet}
 		for i := range 10_100 {
 			get(t, c, &site{serve: always(rules("/private"))}, "https://a"+strconv.Itoa(i)+".example")
 		}

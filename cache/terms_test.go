@@ -103,7 +103,6 @@ func meaning(c *Cache) map[string]int64 {
 	c.Store = struct{ Store }{}
 	c.once.Do(c.init)
 	return map[string]int64{
-		"MaxOrigins":   reflect.ValueOf(c.memory.recent).Elem().FieldByName("size").Int(),
 		"MaxBytes":     c.memory.limit,
 		"MinTTL":       int64(c.terms.minTTL),
 		"MaxTTL":       int64(c.terms.maxTTL),
@@ -115,14 +114,14 @@ func meaning(c *Cache) map[string]int64 {
 // One law for every field: if zero, its default; if negative, there is none.
 func TestFieldsThatAreZeroOrNegative(t *testing.T) {
 	zero := map[string]int64{
-		"MaxOrigins": 50_000, "MaxBytes": 64 << 20,
-		"MinTTL": int64(time.Minute), "MaxTTL": int64(24 * time.Hour),
+		"MaxBytes": 64 << 20,
+		"MinTTL":   int64(time.Minute), "MaxTTL": int64(24 * time.Hour),
 		"MinRetry":     int64(30 * time.Second),
 		"StoreTimeout": int64(2 * time.Second),
 	}
 	negative := map[string]int64{
-		"MaxOrigins": math.MaxInt, "MaxBytes": math.MaxInt64,
-		"MinTTL": 0, "MaxTTL": int64(century), "MinRetry": 0,
+		"MaxBytes": math.MaxInt64,
+		"MinTTL":   0, "MaxTTL": int64(century), "MinRetry": 0,
 		"StoreTimeout": int64(flightTimeout), // which ends the caller's wait in any case
 	}
 	if got := meaning(new(Cache)); !reflect.DeepEqual(got, zero) {

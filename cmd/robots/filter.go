@@ -191,7 +191,7 @@ func (f *filterer) lines(ctx context.Context) error {
 	// The slots of origins bound lookups. Fetches need a bound of their own: one goes on behind a lookup that
 	// took a copy from the store in its place.
 	f.gate.Fetcher.MaxFetches = f.parallel
-	f.gate.Cache.MaxOrigins, f.gate.Cache.MaxBytes = maxCopies, site.BesideOrigins
+	f.gate.Cache.MaxBytes = site.BesideOrigins
 	f.origins = site.NewOrigins(f.gate.Find, f.Dialect, f.parallel)
 	started := time.Now()
 	hide := f.meter.Show(f.In, f.Out, f.Err, f.origins.Progress)
@@ -211,10 +211,6 @@ func (f *filterer) lines(ctx context.Context) error {
 	f.report(time.Since(started))
 	return err
 }
-
-// maxCopies bounds the entries of the cache that is before the store. It holds the copies for lookups that
-// take too long; what a lookup has found is in origins.
-const maxCopies = 4096
 
 // grace is how long fetches under way may take after an interruption.
 const grace = 5 * time.Second

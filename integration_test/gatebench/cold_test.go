@@ -68,7 +68,7 @@ func BenchmarkCold(b *testing.B) {
 		}
 	}
 	b.Run("gate", func(b *testing.B) {
-		rt := &client.Transport{UserAgent: agent, Cache: &cache.Cache{MaxOrigins: 1 << 20, MaxBytes: 4 << 30}}
+		rt := &client.Transport{UserAgent: agent, Cache: &cache.Cache{MaxBytes: 4 << 30}}
 		sides.Compare(b, perRound, round(func(host string) error {
 			a, err := rt.Decide(b.Context(), &url.URL{Scheme: "http", Host: host, Path: "/articles/page.html"})
 			if err == nil {

@@ -47,10 +47,7 @@ type Gate struct {
 
 // What a gate keeps in memory: more than a crawler's cache by default, as a list of URLs may come back to an origin
 // after any number of others. Beyond that an origin is asked again, unless --cache has its file.
-const (
-	maxOrigins  = 1 << 20
-	maxPolicies = 128 << 20
-)
+const maxPolicies = 128 << 20
 
 // Open makes a gate from the flags. What is wrong with them is a UsageError, before anything is sent. It reports on
 // errs if the store of --cache fails. Its settings are those of a run that ends: RunsOn has the others.
@@ -81,11 +78,10 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 		ObeyWalls: n.obeyWalls,
 	}
 	c := &cache.Cache{
-		MaxOrigins: maxOrigins,
-		MaxBytes:   maxPolicies,
-		Store:      store,
-		NoRefresh:  true, // a refresh behind the callers would come after the run
-		Logger:     slog.New(slog.NewTextHandler(errs, nil)),
+		MaxBytes:  maxPolicies,
+		Store:     store,
+		NoRefresh: true, // a refresh behind the callers would come after the run
+		Logger:    slog.New(slog.NewTextHandler(errs, nil)),
 		// A list can wait for its own file, to read and to write it; a site need not be asked twice for that.
 		StoreTimeout: 10 * time.Second,
 	}
@@ -169,7 +165,7 @@ const maxFetches = 512
 // those of package cache. Without private, it asks public networks only.
 func (g *Gate) RunsOn(log *slog.Logger, private bool) {
 	g.Cache.Logger, g.Cache.NoRefresh, g.Cache.StoreTimeout = log, false, 0
-	g.Cache.MaxOrigins, g.Cache.MaxBytes = 0, 0
+	g.Cache.MaxBytes = 0
 	g.Fetcher.MaxFetches = maxFetches
 	if private {
 		return
