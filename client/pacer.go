@@ -91,7 +91,8 @@ type Pacer struct {
 
 	// MaxDelay caps what robots.txt may ask for: a site that asks for more is visited this often all the same. If zero,
 	// 30 seconds. If negative, there is none: a delay is then kept up to a day, and a request whose deadline comes sooner
-	// gets a [*LateError], which names the delay.
+	// gets a [*LateError], which names the delay. Keep it below Cache.MinTTL: else robots.txt has lapsed at each turn, and
+	// while new requests keep coming, it may take them all.
 	MaxDelay time.Duration
 
 	// MaxUnderway bounds how many requests are in flight at one origin. If zero, 1. If negative, there is none.
