@@ -340,8 +340,8 @@ func (t *Transport) filledFetcher(g *gate) *fetch.Fetcher {
 			f.Sign = func(req *http.Request) error { return notSentIf(sign(req)) } // the site did not fail
 		}
 		f.Through = func(wire http.RoundTripper) http.RoundTripper {
-			if given.Through != nil {
-				wire = given.Through(wire)
+			if given.Through != nil { // it may wait: the turn comes right before the wire
+				return given.Through(robotsLine{g, wire})
 			}
 			return robotsLine{g, wire}
 		}

@@ -516,3 +516,30 @@ func TestALateTurnSaysThatABodyIsOpen(t *testing.T) {
 		late(try(), false) // it has ended
 	})
 }
+
+// A Through of the caller's comes before the turn: what it refuses slows no site, and what it holds back keeps the delay.
+func TestAnotherPaceForRobotsComesBeforeTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full, left, start := errors.New("quota used up"), 3, time.Now()
+		rt := &client.Transport{
+			Base: siteOf("User-agent: *\nCrawl-delay: 5\n"), Pacer: new(client.Pacer),
+			Fetcher: &fetch.Fetcher{Through: func(wire http.RoundTripper) http.RoundTripper {
+				return roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+					if left--; left > 0 {
+						return nil, full
+					}
+					time.Sleep(3 * time.Second)
+					return wire.RoundTrip(req)
+				})
+			}},
+		}
+		for range 2 {
+			if _, err := rt.RoundTrip(request(http.MethodGet, "http://a.example/", nil)); !errors.Is(err, full) || !errors.Is(err, client.ErrNotSent) {
+				t.Errorf("got %v, want the error of Through", err)
+			}
+		}
+		if _, err := rt.RoundTrip(request(http.MethodGet, "http://a.example/", nil)); err != nil || time.Since(start) != 8*time.Second {
+			t.Errorf("a page after %v (%v), want one after 8s", time.Since(start), err)
+		}
+	})
+}
