@@ -38,7 +38,7 @@ func targetOf(u *url.URL) (string, error) {
 			"resolve it first, as url.URL.ResolveReference does, an escaped one by hand", cut(path))
 	case !query:
 		return path, nil
-	case strings.ContainsAny(u.RawQuery, " #"): // which may end the target early
+	case strings.Contains(u.RawQuery, " ") || strings.Contains(u.RawQuery, "#"): // which may end the target early
 		return "", notSentf("client: the URL's query %q holds a space or a #: write them as %%20 and %%23", cut(u.RawQuery))
 	}
 	return path + "?" + u.RawQuery, nil
