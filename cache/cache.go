@@ -11,8 +11,8 @@
 // Behind the memory there can be a Store, for a warm restart or for several processes. "There is no copy" and "it is
 // not known whether there is one" are two things: after a Store that failed, was late or gave a damaged value, a status
 // of the moment permits nothing, and the Store is asked again within five seconds. Rules with no-store leave a mark
-// there, without the file. Writes happen in the background. Rules that could not be written are owed to the Store: it
-// gets a mark of them once it takes values again, or at Close. A Store that fails is bypassed until it recovers.
+// there, which says that there were rules, and until when, without the file. Writes happen in the background. Where one
+// fails, the Store gets a mark once it takes values again, or at Close. A Store that fails is bypassed until it recovers.
 //
 // Processes that share a Store with locks, such as that of package redisstore, fetch each robots.txt once for all of
 // them. While another process fetches, a miss may wait up to 15 seconds for its result.

@@ -47,8 +47,8 @@
 //
 // Any other says what is wrong with the URL, Token, Uses or Sign, which no retry mends.
 //
-// The context's error ends a wait. It says so if robots.txt or a store of turns was waited for; else that was a turn,
-// or the page. The fetch of robots.txt goes on, so the next call finds it cached.
+// If the context ends during a wait, its error is returned, and names robots.txt or the store of turns if that was
+// waited for. The fetch of robots.txt goes on, so the next call finds it cached.
 //
 // # Time-outs
 //
@@ -138,8 +138,8 @@ type Transport struct {
 	// Fetcher reads robots.txt. If nil, one with Base, UserAgent, Dialect and Sign.
 	//
 	// If it leaves any of Transport, UserAgent, Dialect and Sign zero, or there is a Pacer, a copy of it is used, filled
-	// from this Transport. MaxFetches then bounds the fetches of this Transport alone. Two different Dialects are an error
-	// of every request.
+	// from this Transport: Transports with one Fetcher then have MaxFetches each. Two different Dialects are an error of
+	// every request.
 	Fetcher *fetch.Fetcher
 
 	// Cache keeps what was read. If nil, the Transport makes one. Several Transports may share a Cache: each gets what was
@@ -155,7 +155,7 @@ type Transport struct {
 	// for that. If it fails, for the request or for the robots.txt before it, the request is not sent, the error wraps
 	// that of Sign, and nothing is cached. It may be called concurrently. If nil, nothing is called.
 	//
-	// Sign can also set the key by which a site lets crawlers in: see the example.
+	// Sign can also set the key by which a site lets crawlers in, for the requests to its host.
 	Sign func(*http.Request) error
 
 	// Trace receives events. If nil, none are reported.
@@ -252,8 +252,8 @@ func (t *Transport) Close() error {
 // Requests that were already let through go on, and those that wait for the Pacer get their turns unless their contexts
 // end first. Base and its connections are the caller's; see CloseIdleConnections.
 //
-// A Cache that was given to the Transport is not closed: others may share it. If it has a Store, close it last: that
-// writes what the Store has not got yet, and closes the Store.
+// A Cache that was given to the Transport is not closed: others may share it. If it has a Store, close that Cache last:
+// it writes what the Store has not got yet, and closes the Store.
 func (t *Transport) Shutdown(ctx context.Context) error {
 	g := t.ready()
 	first := !g.closed.Swap(true)

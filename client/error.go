@@ -36,10 +36,10 @@ func notSentIf(err error) error {
 func notSentf(format string, args ...any) error { return notSent{fmt.Errorf(format, args...)} }
 
 // LateError says that a turn at an origin cannot come before the caller's deadline, or, from [Transport.Try], that it
-// has not come yet. Ask again at At. It is ErrNotSent, and no time-out: it comes before the deadline. If Pacer.Turns
-// fails, or another request has to end first, its text says so.
+// has not come yet. Ask again at At. It is ErrNotSent, and no time-out: it comes before the deadline. Its text says if
+// robots.txt is being read, Pacer.Turns fails, or another request has to end first.
 type LateError struct {
-	Origin fetch.Origin // not that of the URL if its robots.txt is redirected
+	Origin fetch.Origin // where the turn is late: not at the URL's origin, if its robots.txt is redirected
 
 	// At is when to ask again: the turn can come then, as far as is known.
 	At time.Time
@@ -52,10 +52,11 @@ type LateError struct {
 	Paused bool
 
 	full     bool  // it waits for another request to end, or just did
+	reading  bool  // it waits for robots.txt
 	turnsErr error // why Pacer.Turns could not be asked, or nil
 }
 
-// Error names the origin and the time, what is wrong with Pacer.Turns, and what the turn waits for.
+// Error names the origin and the time, what is wrong with Pacer.Turns, or what the turn waits for.
 func (e *LateError) Error() string {
 	text := fmt.Sprintf("client: not sent: no turn at %s before %s", cut(e.Origin.String()),
 		e.At.Format("2006-01-02T15:04:05.000Z07:00"))
@@ -64,6 +65,8 @@ func (e *LateError) Error() string {
 		text += ": " + printable(e.turnsErr.Error())
 	case e.Paused:
 		text += ", as the site pauses"
+	case e.reading:
+		text += ", as robots.txt is being read"
 	case e.full:
 		text += ", waiting for another request to the site to end"
 	}

@@ -169,7 +169,8 @@ func (g *gate) read(ctx context.Context, r *ruling) (err error) {
 		switch {
 		case r.waitFor == notAtAll && errors.Is(err, context.Canceled):
 			if err = g.recentErr(ctx, r.origin); err == nil {
-				err = newLateError(r.origin, g.keeper.Later(r.origin))
+				late := newLateError(r.origin, g.keeper.Later(r.origin))
+				late.reading, err = true, late
 			}
 			return err
 		case r.waitFor != untilRead || !ok:

@@ -30,9 +30,9 @@ import (
 //   - requests start in the order in which they came, but robots.txt, which decides about the others, goes first.
 //
 // The decision is made when the turn has come: a request that waited for more than a second is decided on once more, by
-// what the Cache then holds. If that has expired, robots.txt is read first, unless the newest copy is younger than a
-// minute, or was read since the request became the first in line and no pause has come since. Without that exception,
-// a site whose file expires sooner than its delay would get nothing but requests for the file.
+// what the Cache then holds. If that has expired, robots.txt is read first. A site whose file expires sooner than its
+// delay would then get nothing but requests for the file, so an expired copy still decides if it is younger than a
+// minute, or was read since the request became the first in line and no pause has come since.
 //
 // Reading robots.txt keeps the distance like any other request, so the first page of a site waits for one delay as
 // well. So do its redirects, at the sites that they lead to, and its retries. It waits for no open body, but for up to
@@ -65,9 +65,9 @@ import (
 // With Turns, several processes share one pace for each origin: starts are a delay apart over all of them, by the clock
 // of the store, and pauses hold for all. Within a process all of the above holds; over processes neither MaxUnderway
 // nor the order does, nor the distance from the end of a request. robots.txt goes first within its process: with N busy
-// ones it waits for up to N delays. The way to the store costs time: some 2 % of the pace at a delay of a second. With
-// [Transport.Try], whose caller may be 250 ms late, starts are 250 ms further apart, even of one process alone: 20 % of
-// the pace at that delay, and more at a shorter one. While the store fails nothing is sent, not for robots.txt either:
+// ones it waits for up to N delays. The way to the store costs time: some 2 % of the pace at a delay of a second.
+// [Transport.Try] adds 250 ms to each delay, by which its caller may be late: a second becomes 1.25, even for one
+// process alone. While the store fails nothing is sent, not for robots.txt either:
 // requests wait until their contexts end, Try gives a [*LateError], and the errors name the store. A store that loses
 // its memory lets one request of each origin come too early.
 //
@@ -91,8 +91,8 @@ type Pacer struct {
 
 	// MaxDelay caps what robots.txt may ask for: a site that asks for more is visited this often all the same. If zero,
 	// 30 seconds. If negative, there is none: a delay is then kept up to a day, and a request whose deadline comes sooner
-	// gets a [*LateError], which names the delay. Keep it below Cache.MinTTL: else robots.txt has lapsed at each turn, and
-	// while new requests keep coming, it may take them all.
+	// gets a [*LateError], which names the delay. Keep it below Cache.MinTTL: else robots.txt may
+	// expire between two turns, and while new requests keep coming, reading it may use up every turn.
 	MaxDelay time.Duration
 
 	// MaxUnderway bounds how many requests are in flight at one origin. If zero, 1. If negative, there is none.

@@ -27,9 +27,10 @@ type Trace struct {
 	// all callers who need that file wait for it. If nil, nothing is called.
 	Fetched func(context.Context, FetchedInfo)
 
-	// Waited is called after the Pacer has held a request for u back for a millisecond or more, with the context of the
-	// request, and with why it left without a turn, or nil. A request that got its turn keeps it while Waited runs. Try
-	// waits for Pacer.Turns at most. If nil, nothing is called.
+	// Waited is called after the Pacer has held a request for u back for a millisecond or more, and for each that left
+	// without a turn, such as a Try that is late: err says why, or is nil. A request that got its turn keeps it while
+	// Waited runs. A Try that is late because robots.txt is being read has not come to the Pacer: Decided is told. If
+	// nil, nothing is called.
 	Waited func(ctx context.Context, u *url.URL, took time.Duration, err error)
 }
 

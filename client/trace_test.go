@@ -107,10 +107,13 @@ func TestTraceWaitedSaysHowLongARequestWasHeldBack(t *testing.T) {
 		req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/3", nil)
 		c.Do(req)
 		get(t, c, "http://a.example/4")
+		c.Transport.(*client.Transport).Try(t.Context(), parse("http://a.example/5"))
+		c.Transport.(*client.Transport).Try(t.Context(), parse("http://b.example/")) // Decided is told of it
 		want := []string{
 			"http://a.example/1 1s <nil>",
 			"http://a.example/3 100ms context canceled",
 			"http://a.example/4 500ms <nil>",
+			"http://a.example/5 0s client: not sent: no turn at http://a.example before 2000-01-01T00:01:03.000Z",
 		}
 		synctest.Wait()
 		for _, want := range want {

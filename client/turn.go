@@ -30,10 +30,10 @@ type Turn struct {
 type turnKey struct{}
 
 // Context returns a context for the request that the turn is for. The first request to the Turn's origin that is made
-// with it through a Transport with the same Pacer, whatever its path, is sent on the turn: it is decided on as always,
-// and keeps the distance once more if another request has started or ended since, or the site asked for a pause. The
-// place then ends with the body of the answer, and End does nothing. Later requests, such as the hops of redirects,
-// wait in line. A Turn in a context hides any Turn that is there already.
+// with it, through a Transport with the same Pacer and whatever its path, uses the turn. It is decided on as always. If
+// another request has started or ended there since, or the site asked for a pause, it waits once more. Its place is
+// free when its body is closed, and End then does nothing. Later requests, such as the hops of redirects, wait in line.
+// A Turn in a context hides any Turn that is there already.
 func (t *Turn) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, turnKey{}, t)
 }
@@ -86,8 +86,8 @@ func (t *Transport) Turn(ctx context.Context, u *url.URL) (*Turn, error) {
 // worker of the queue puts the URL back until At, and goes on with one of another site.
 //
 // A Try that came too early keeps a place in line at the origin until At plus 250 ms, for the next Try there, whatever
-// its URL. One that comes after that goes to the end of the line. With Pacer.Turns, Try waits for the answer of the
-// store, but no longer than ctx.
+// its URL. One that comes after that goes to the end of the line, which matters only where others wait at the site.
+// With Pacer.Turns, Try waits for the answer of the store, but no longer than ctx.
 func (t *Transport) Try(ctx context.Context, u *url.URL) (*Turn, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -119,7 +119,7 @@ func (t *Transport) turn(ctx context.Context, u *url.URL, w waiting) (*Turn, err
 	return &Turn{keeper: g.keeper, origin: r.origin, place: place}, nil
 }
 
-// minWait is the shortest wait for a turn that is reported to Trace.
+// minWait is the shortest wait for a turn that came, and is reported to Trace.
 const minWait = time.Millisecond
 
 // turn waits for the turn of req, which r allows, and takes a place.
@@ -135,7 +135,7 @@ func (g *gate) turn(ctx context.Context, req *http.Request, r *ruling, ask pace.
 	start := time.Now()
 	place, err := take(ctx, ask)
 	err = fromPace(r.origin, err)
-	if took := time.Since(start); took >= minWait && g.trace.Waited != nil && !g.closed.Load() {
+	if took := time.Since(start); (took >= minWait || err != nil) && g.trace.Waited != nil && !g.closed.Load() {
 		g.trace.Waited(ctx, req.URL, took, err)
 	}
 	if err != nil && ask.Held != nil {

@@ -83,8 +83,8 @@ func printable(s string) string {
 	return string(b)
 }
 
-// A Reason is what a Decision rests on. It distinguishes "the site said no" from "the site
-// could not be asked".
+// A Reason is what a Decision rests on: ReasonNoRule, ReasonRule, ReasonUnavailable, ReasonUnreachable or ReasonUse. It
+// distinguishes "the site said no" from "the site could not be asked".
 type Reason uint8
 
 const (

@@ -7,9 +7,9 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
-// A Dialect is how a family of crawlers reads robots.txt. The zero value is RFC9309, which
-// a new crawler should use. The others answer the question "what would that crawler make of
-// this file?". Whatever an engine does not document follows RFC 9309.
+// A Dialect is how a family of crawlers reads robots.txt. The zero value is RFC9309, which a new crawler should use. The
+// others, Google, Yandex, Bing and Original, answer the question "what would that crawler make of this file?". Whatever
+// an engine does not document follows RFC 9309.
 //
 // Each rule of a dialect has a grade: documented by the engine, observed in its own software, or ours where there is
 // neither.

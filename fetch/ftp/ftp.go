@@ -1,6 +1,9 @@
-// Package ftp reads files over FTP (RFC 959, RFC 2428) for an http.Transport that it is registered with, as the example
-// shows. Below the gate, such a transport has robots.txt read over FTP, too. Register after fetch.PublicOnly, on the
-// copy that it returns and with that copy's dialer: copies of an http.Transport forget what was registered.
+// Package ftp reads files over FTP (RFC 959, RFC 2428) for an http.Transport that it is registered with. Below the gate,
+// such a transport has robots.txt read over FTP, too. Copies of an http.Transport forget what was registered, so with
+// fetch.PublicOnly it is the copy that needs it, with the copy's dialer:
+//
+//	t := fetch.PublicOnly(http.DefaultTransport.(*http.Transport))
+//	t.RegisterProtocol("ftp", &ftp.Transport{DialContext: t.DialContext})
 package ftp
 
 import (

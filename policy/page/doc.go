@@ -74,7 +74,7 @@
 // # Limits
 //
 // 64 field lines, 64 KiB of header text, 256 KiB of a page, 256 statements. What was read before a limit counts, and
-// Rules and Effect are Incomplete; behind that of a page, only if a meta element seems to follow. So they are of a page
-// in UTF-16 or ISO-2022-JP. Nothing that a server sends makes the package fail, panic, or take more than time in
+// Rules and Effect are Incomplete; past the limit of a page, only if a meta element seems to follow. Those of a page in
+// UTF-16 or ISO-2022-JP always are. Nothing that a server sends makes the package fail, panic, or take more than time in
 // proportion to its size. Text in a Statement comes from the network: quote it before it goes to a terminal.
 package page
