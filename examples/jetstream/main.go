@@ -17,7 +17,7 @@ import (
 	"expvar"
 	"flag"
 	"fmt"
-	"hash/fnv"
+	"hash/crc32"
 	"net/http"
 	"net/url"
 	"os"
@@ -169,9 +169,7 @@ func (w *worker) begin(ctx context.Context, seeds string, replicas int) (queue j
 // put puts a URL into the queue, unless it was there before.
 func (w *worker) put(ctx context.Context, u *url.URL) error {
 	u.Fragment = ""
-	h := fnv.New32a()
-	h.Write([]byte(u.Host))
-	to := fmt.Sprint(stream, ".", h.Sum32()%parts)
+	to := fmt.Sprint(stream, ".", crc32.ChecksumIEEE([]byte(u.Host))%parts)
 	_, err := w.js.Publish(ctx, to, []byte(u.String()), jetstream.WithMsgID(u.String()))
 	return err
 }
@@ -246,7 +244,7 @@ func (w *worker) visit(ctx context.Context, m jetstream.Msg) (what string, err e
 	case errors.Is(err, client.ErrNotSent):
 		return "refused", m.Ack()
 	case err != nil: // ctx
-		return "left", m.Nak()
+		return "left", m.NakWithDelay(pageTime)
 	}
 	defer turn.End()
 	ctx = context.WithoutCancel(ctx) // what is asked for once is seen to its end
@@ -291,10 +289,12 @@ func (w *worker) follow(ctx context.Context, u *url.URL) error {
 	case resp.StatusCode != http.StatusOK:
 		return nil // there is no page
 	}
+	var puts errgroup.Group // at once: a page comes again if its worker dies before they are done
+	puts.SetLimit(callers)
 	for _, l := range links.Of(u, resp.Body) {
 		if l.URL.Host == u.Host && len(l.URL.RequestURI()) <= 16<<10 { // the gate refuses longer ones
-			err = errors.Join(err, w.put(ctx, l.URL))
+			puts.Go(func() error { return w.put(ctx, l.URL) })
 		}
 	}
-	return err
+	return puts.Wait()
 }
