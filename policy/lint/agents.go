@@ -173,9 +173,9 @@ func (f *checker) repeated() {
 	}
 }
 
-// lostStarRules reports named groups that leave open what * closes (RT210). Who allows one path, or writes "Allow: /",
-// believes that the rest stays closed. A group of an empty Disallow alone is how a site opens itself to one crawler on
-// purpose: that is worth knowing, no more (RT214).
+// lostStarRules reports named groups that leave open what * closes (RT210). Authors who allow one path, or write
+// "Allow: /", believe that the rest stays closed. A group of an empty Disallow alone is how a site opens itself to one
+// crawler on purpose: that is worth knowing, no more (RT214).
 func (f *checker) lostStarRules() {
 	var star []string
 	for _, g := range f.Groups {

@@ -14,7 +14,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 )
 
-// checker judges a file. Each family of rules has a file of its own, and knows of the others only what this one says.
+// checker judges a file. Each family of rules has its own file, and knows of the others only through this one.
 type checker struct {
 	*model.File
 	report
@@ -128,7 +128,7 @@ func (f *checker) advice(l *model.Line, text string) (replacement, example strin
 	case f.judge == nil, f.judge.keeps(edit{l, text}):
 		return text, ""
 	case l.Rule() && model.Core(l.Value) != "/" && slices.ContainsFunc(model.Read([]byte(text)).Lines, isAll):
-		return "", "" // nobody should close all of a site because of a slip in a path
+		return "", "" // a slip in a path must not close all of a site
 	}
 	return "", text
 }

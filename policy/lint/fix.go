@@ -63,7 +63,7 @@ type edit struct {
 	text string
 }
 
-// A judge tells whether edits of a file change what crawlers are told, within a budget. It asks no questions: it
+// A judge finds out whether edits of a file change what it says to crawlers, within a budget. It asks no questions: it
 // compares what package policy makes of the file before and after, in a form without what decides nothing.
 type judge struct {
 	file   *model.File

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// WriteJSON writes one JSON object for each report, on a line of its own. All names are
+// WriteJSON writes one JSON object for each report, on its own line. All names are
 // always there; what does not apply is null. A file without findings has an empty array.
 //
 // An object has name, url (null for a file on disk) and findings. A finding has id, name, severity, line, column,
@@ -67,7 +67,7 @@ func known[T comparable](v T) *T {
 	return &v
 }
 
-// WriteRulesJSON writes one JSON object for each rule, on a line of its own, with id, name,
+// WriteRulesJSON writes one JSON object for each rule, on its own line, with id, name,
 // severity, engines, summary, advice, example, help_url and unchecked.
 func WriteRulesJSON(w io.Writer, rules ...Rule) error {
 	e := newEncoder(w)

@@ -65,7 +65,7 @@
 //
 // Where sources disagree or are silent, this is what the package does:
 //
-//   - [Q] Positive words lift in Yandex's header too, as its parser has it; its help has them in meta elements only.
+//   - [Q] Positive words lift in Yandex's header too, as in its parser; its help names them in meta elements only.
 //   - [Q] Bing publishes no rule for conflicts: restrictions add up, none included.
 //   - [Q] A date that begins with a weekday goes on behind the comma if a digit follows.
 //   - [Q] A meta element counts wherever it stands, in noscript and in the body too. Commas separate words of rel.

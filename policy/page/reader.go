@@ -251,7 +251,7 @@ func (p *listParser) meta(name, content string, offset int64, problem string) {
 }
 
 // namesCrawler reports whether a meta element of that name and content is meant
-// for a crawler: a known one, or any that is told a known rule.
+// for a crawler: a known name, or any with a known rule.
 func namesCrawler(name, content string) bool {
 	if holds(engineNames[:], name) {
 		return true

@@ -245,7 +245,7 @@ const (
 	noML
 )
 
-// value is which of an Effect's values stands behind the colon of a rule.
+// value says which of an Effect's values follows the colon of a rule.
 type value uint8
 
 const (

@@ -40,7 +40,7 @@
 //	Content-Signal  robots.txt, header                 its group, else outside of groups, else "*"
 //	policy token    robots.txt                         the token's own group, never "*"
 //	RSL             robots.txt License, header Link    its group, else outside of groups
-//	TDMRep          tdmrep.json, header, meta          the later of these stands over the former
+//	TDMRep          tdmrep.json, header, meta          each of these overrides those before it
 //	page rule       X-Robots-Tag, meta robots          package page
 //
 // Not read are ai.txt and llms.txt, which state no permission, nor the documents of RSL and the

@@ -22,7 +22,7 @@ var records = []string{string(ContentUsage), string(ContentSignal), licenseField
 // the crawler's group, else those outside of groups (RSL 1.0).
 //
 // A policy token is a name that stands for a use, not for a crawler, such as Google-Extended. For each of them that has
-// a group of its own, ParseRobots tells whether that allows the target. The group for "*" never stands in.
+// its own group, ParseRobots says whether that allows the target. The group for "*" is never used instead.
 //
 // A file that is unavailable or unreachable says nothing.
 func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string) []Statement {
@@ -120,7 +120,7 @@ func splitUsage(value string) (path, dictionary string) {
 }
 
 // signalsOf returns the Content-Signal lines that count for a crawler, and whether they are
-// those of the group for "*" in place of its own.
+// those of the group for "*" instead.
 func signalsOf(p *policy.Policy, own policy.Group) (lines []policy.Record, inherited bool) {
 	lines = ownOrLoose(p, own, string(ContentSignal))
 	if lines != nil || own.Token() == "*" {
@@ -154,7 +154,7 @@ func (l *list) license(line int, address, text string) {
 	l.add(s)
 }
 
-// policyToken reads the group of a policy token, if it has one of its own.
+// policyToken reads the group of a policy token, if there is one.
 func (l *list) policyToken(g policy.Group, token, target string) {
 	if g.Token() == "" || g.Token() == "*" {
 		return
