@@ -9,7 +9,7 @@
 //
 // What a status means in each [policy.Dialect] is one table, in resolution.go. Redirects are followed across hosts (see
 // Fetcher.SameHost), but the rules bind only the origin that was asked. No redirect leads to a more private network
-// than the origin's, as far as addresses are told, or to FTP.
+// than the origin's, as far as addresses are known, or to FTP.
 //
 // Requests carry a User-Agent, the accepted types, and validators, and nothing of the caller's. A Transport that adds
 // credentials would give them to every origin: put what adds them above the gate. An ftp origin is read by what is
@@ -105,7 +105,7 @@ type Fetcher struct {
 	MaxFetches int
 
 	// ObeyWalls takes robots.txt for unreachable if a wall answers (see Result.Wall): nothing is allowed, and a cache
-	// goes on with the last good copy. If false, such an answer permits everything, as RFC 9309 has it.
+	// goes on with the last good copy. If false, such an answer permits everything, as RFC 9309 says.
 	ObeyWalls bool
 
 	// SameHost makes robots.txt unreachable if it is redirected to another host, www.example.com for example.com too;

@@ -171,7 +171,7 @@ func TestWhatIsOursIsAnError(t *testing.T) {
 	fetched(t, &direct, "http://a.test", nil, "allow")
 }
 
-// One law for who reads.
+// One name for each reader.
 func TestReader(t *testing.T) {
 	sign := func(*http.Request) error { return nil }
 	for want, f := range map[string]*fetch.Fetcher{

@@ -45,7 +45,7 @@ const (
 	maxReplyLines  = 1000
 )
 
-// RoundTrip sends one request, in a session of its own.
+// RoundTrip sends one request, in its own session.
 func (t *Transport) RoundTrip(req *http.Request) (res *http.Response, err error) {
 	if req.Body != nil {
 		req.Body.Close()
