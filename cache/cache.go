@@ -2,14 +2,14 @@
 //
 // A result is fresh for the lifetime that its header states, within bounds. From then on it holds only until the next
 // one is fetched. One fetch runs per origin, however many callers wait. It belongs to none of them: a caller that gives
-// up fails no other. While an origin is unreachable, its last good copy goes on to hold (see [Outage]), and the origin
+// up fails no other. While an origin is unreachable, its last good copy still holds (see [Outage]), and the origin
 // is asked again after 30 seconds, then less and less often. The same holds after an answer whose status is of the
 // moment (see [Cache]). Results in use are fetched again behind their callers before they expire.
 //
-// What is kept is kept for an origin and its reader (see Source.Reader): two crawlers read each file once each.
+// Results are kept for an origin and its reader (see Source.Reader): two crawlers fetch each file once each.
 //
 // Behind the memory there can be a Store, for a warm restart or for several processes. "There is no copy" and "it is
-// not known whether there is one" are two things: after a Store that failed, was late or gave a damaged value, a status
+// not known whether there is one" differ: after a Store failed, was late or returned a damaged value, a status
 // of the moment permits nothing, and the Store is asked again within five seconds. Rules with no-store leave a mark
 // there, which says that there were rules, and until when, without the file. Writes happen in the background. Where one
 // fails, the Store gets a mark once it takes values again, or at Close. A Store that fails is bypassed until it recovers.
@@ -84,7 +84,7 @@ type Cache struct {
 	// is none.
 	StoreTimeout time.Duration
 
-	// Logger is told when a Store fails and when it works again. Stats counts the failures. If nil, slog.Default.
+	// Logger gets a line when a Store fails, and when it works again. Stats counts the failures. If nil, slog.Default.
 	Logger *slog.Logger
 
 	once    sync.Once // sets up what follows
@@ -250,7 +250,7 @@ func (c *Cache) Close() error {
 
 // Shutdown ends all fetches, forgets everything in memory, and makes Get return ErrClosed. It waits for each Load to
 // end and for what is being written, and writes the marks that the Store is owed. If the Store then has all of them and
-// is an io.Closer, Shutdown closes it. ctx bounds these waits, except that Close and the wait for another Shutdown.
+// is an io.Closer, Shutdown closes it. ctx bounds these waits, but not that Close or the wait for another Shutdown.
 //
 // The error says what is left: a Load that still runs, or marks that the Store did not take. Call Shutdown again then.
 // If it returns nil, no call of a Load or of the Store is under way. If several Caches share a Store, only the last one

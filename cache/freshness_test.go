@@ -224,7 +224,7 @@ func over(r *fetch.Result, redirects ...http.Header) *fetch.Result {
 
 func cacheControl(v string) http.Header { return header("Cache-Control", v) }
 
-// An answer is fresh as long as it and all redirects to it are, in memory, as Lifetime has it, and after a restart.
+// An answer is fresh as long as it and all redirects to it are, in memory, by Lifetime, and after a restart.
 // What is dropped of a header for its length must not have been what made it stale.
 func TestARedirectBoundsTheLifetime(t *testing.T) {
 	aDay := rules("/private", "Cache-Control", "max-age=86400")

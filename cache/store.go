@@ -12,7 +12,7 @@ import (
 // It holds opaque bytes, at most MaxValue of them: status, header and file of an answer, for Caches of all dialects. A
 // key is the version of the value, the origin and Source.Reader, with spaces between them. It has up to some 640 bytes,
 // and two may differ in one byte: a Store of files should name them by a hash. A Cache verifies what it reads: a value
-// that was damaged, cut, or written under another key does no harm. But whoever can write to a Store can write rules.
+// that was damaged, cut, or written under another key does no harm. But what can write to a Store can write rules.
 //
 // Methods must be safe for concurrent use and end when ctx does. At most 64 calls of a kind (Get, Lock, Put) are under
 // way at a time, a Put for 5 seconds at most. After five failures in a row, a Cache makes none of that kind for five

@@ -6,7 +6,7 @@
 // The server may be alone, under Sentinel or a cluster; see Open. A failover, or a server that
 // comes back without its memory, costs fetches and no more: each process goes on with what it has
 // in its own memory, and puts each file there when it next reads it (sooner, after a restart).
-// If users are told apart (ACL), one for a crawler is
+// If the server has access control (ACL), a user for crawlers is
 //
 //	ACL SETUSER crawler on >password ~robotsgate:* &robotsgate:* +@all -@admin -@dangerous
 package redisstore
