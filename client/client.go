@@ -45,7 +45,7 @@
 //     at At.
 //   - fetch.ErrNotPublic, or [ErrClosed].
 //
-// Any other says what is wrong with the URL, Token, Uses or Sign, which no retry mends.
+// Any other error says what is wrong with the URL, Token, Uses or Sign. No retry helps.
 //
 // If the context ends during a wait, its error is returned, and names robots.txt or the store of turns if that was
 // waited for. The fetch of robots.txt goes on, so the next call finds it cached.
@@ -88,7 +88,7 @@ import (
 // Transport is an http.RoundTripper that sends only what robots.txt allows.
 //
 // The zero value is ready. It sends over http.DefaultTransport, takes the product token from each request's User-Agent,
-// and keeps robots.txt in a cache of its own.
+// and keeps robots.txt in its own cache.
 //
 // A Transport is safe for concurrent use. Its fields must not change after the first use, and it must not be copied.
 type Transport struct {
@@ -107,7 +107,7 @@ type Transport struct {
 	// product token and a way to reach you (RFC 9309 §2.2.1): "ExampleBot/1.0 (+https://example.com/bot)". If empty, none
 	// is added.
 	//
-	// A site may have a different robots.txt for each User-Agent. A request with a User-Agent of its own is still decided
+	// A site may have a different robots.txt for each User-Agent. A request with its own User-Agent is still decided
 	// by the file for this one: give each such crawler its own Transport.
 	UserAgent string
 
@@ -130,7 +130,7 @@ type Transport struct {
 	Uses []string
 
 	// Override returns rules that replace the robots.txt of an origin, which is then not read: those of a written
-	// agreement, or for a site of one's own. Their delays and what they say about use count too. It is called for each
+	// agreement, or for your own site. Their delays and what they say about use count too. It is called for each
 	// decision, perhaps concurrently, so it must return at once; it should return the same pointer for the same rules.
 	// Where it returns nil, robots.txt decides. If nil, robots.txt decides everywhere.
 	Override func(fetch.Origin) *policy.Policy
@@ -246,8 +246,8 @@ func (t *Transport) Close() error {
 
 // Shutdown closes the Transport. Later calls return ErrClosed. If the Transport made its own Cache, Shutdown closes
 // that too: fetches of robots.txt stop, calls that wait for them return ErrClosed, and Shutdown waits for their end,
-// but no longer than ctx. It also waits until Pacer.Turns has been told of pauses. The error says what has not ended;
-// call Shutdown again then. A Transport with neither a Cache of its own nor Pacer.Turns needs no Close.
+// but no longer than ctx. It also waits until Pacer.Turns knows of all pauses. The error says what has not ended;
+// call Shutdown again then. A Transport that neither made its own Cache nor has Pacer.Turns needs no Close.
 //
 // Requests that were already let through go on, and those that wait for the Pacer get their turns unless their contexts
 // end first. Base and its connections are the caller's; see CloseIdleConnections.

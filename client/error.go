@@ -13,7 +13,7 @@ import (
 
 // ErrNotSent is what errors.Is finds in each error of RoundTrip, Decide, Lookup, Turn and Try that is neither a
 // context's nor Base's own, and in fetch.ErrNotPublic. The site saw nothing of the request, and trying again at once
-// fails alike. A request whose context ended while it waited was not sent either: its error is the context's.
+// fails again. A request whose context ended while it waited was not sent either: its error is the context's.
 var ErrNotSent = errors.New("client: not sent")
 
 // ErrClosed is returned after Close. If a Cache that was given to the Transport is closed first, errors wrap

@@ -13,7 +13,7 @@ import (
 )
 
 // How long an origin is left alone after one answer. What the field may say is in the
-// table of fetch.RetryAfter; here is what becomes of it.
+// table of fetch.RetryAfter; here is what follows from it.
 func TestPacerHonoursRetryAfter(t *testing.T) {
 	const exact, own = true, false // own: a pause of ours, 2 s give or take a fifth
 	for _, c := range []struct {

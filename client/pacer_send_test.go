@@ -144,7 +144,7 @@ func TestPacerDecidesAgainWhenTheTurnComes(t *testing.T) {
 	}
 }
 
-// A refusal at the turn is told to Trace like any other, and an allowed request once.
+// A refusal at the turn is reported to Trace like any other, and an allowed request once.
 func TestTraceHearsOfTheDecisionAtTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := &changing{lifetime: "max-age=60", before: slowly, after: "User-agent: *\nDisallow: /\n", change: 45 * time.Second, begin: time.Now()}
@@ -213,7 +213,7 @@ func (s *putCounter) Put(context.Context, string, []byte, time.Duration) error {
 	return nil
 }
 
-// Where a delay of ours leaves no time to read robots.txt, who asked is told when to come back; the site has not
+// Where a delay of ours leaves no time to read robots.txt, the caller learns when to come back; the site has not
 // failed, and nothing is remembered.
 func TestPacerItsOwnDelayIsNoFailureOfTheSite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -156,7 +156,7 @@ func isUnsent(err error) bool {
 }
 
 // pacedBody is a response body that gives the place of its request back when it is closed, read to its end, or fails.
-// So does the end of the request's context: net/http has then closed the connection, even if nobody closes the body.
+// So does the end of the request's context: net/http has then closed the connection, even if the body is never closed.
 type pacedBody struct {
 	io.ReadCloser
 	place *pace.Place

@@ -262,7 +262,7 @@ func TestTryHasThreeAnswers(t *testing.T) {
 	})
 }
 
-// A site that pauses is not asked for robots.txt either; who asks is told until when.
+// A site that pauses is not asked for robots.txt either; the caller learns until when.
 func TestAPausedSiteIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pacer := &client.Pacer{}
@@ -308,7 +308,7 @@ func TestDelaysOfOverrideAndMinDelay(t *testing.T) {
 	}
 }
 
-// What keeps robots.txt from being asked for is told to a Try too, which does not wait for it: a queue must not ask for
+// What keeps robots.txt from being read is reported to a Try too, which does not wait for it: a queue must not ask for
 // ever.
 func TestTryHearsWhyRobotsIsNotAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,15 +10,15 @@
 // for robots.txt with 403, which RFC 9309 §2.3.1.3 reads as "no restrictions". Signing the pages
 // alone would thus open what the site has closed.
 //
-// The site looks up the public key where Agent says, and the revisions read that differently. To 00 it is an origin
-// with the keys at [DirectoryPath]; to 01 it is the URL of the keys, fetched as it is sent. Both are content with an
-// origin that serves [Directory] at "/" and at DirectoryPath: give the keys a host of their own. Otherwise choose by
-// the receiver: an origin for 00, the full URL for 01. [KeySetURLs] tells what an agent means to each. Some receivers
-// still know only the form of Signature-Agent before both, see Signer.BareAgent.
+// The site looks up the public key where Agent says, and the revisions read that differently. For 00 it is an origin
+// with the keys at [DirectoryPath]; for 01 it is the URL of the keys, fetched as it is sent. An origin that serves
+// [Directory] both at "/" and at DirectoryPath suits both: give the keys their own host. Otherwise choose by the
+// receiver: an origin for 00, the full URL for 01. [KeySetURLs] returns what an agent means to each. Some receivers
+// know only the form of Signature-Agent before both, see Signer.BareAgent.
 //
-// Tried every night, in both directions, and with a wrong agent refused: the JavaScript library http-message-signatures
+// Tested every night, in both directions, with a wrong agent refused: the JavaScript library http-message-signatures
 // 1.0.6 agrees on signatures of both revisions, and on those of [Directory]. Cloudflare's web-bot-auth 0.1.3 agrees on
-// the bare agent; it knows no members of a dictionary (RFC 9421 §2.1.2), so that it refuses both revisions, and its
+// the bare agent; it knows no members of a dictionary (RFC 9421 §2.1.2), so it refuses both revisions, and its
 // directories are signed without their content.
 //
 // [Verify] checks signatures, in tests and at the receiving end. Keys are of Ed25519.
@@ -99,7 +99,7 @@ func (s *Signer) Sign(r *http.Request) error {
 	if r.Header == nil {
 		r.Header = make(http.Header, 3)
 	}
-	// Also where none is added: over plain http, who sees a signature could use it.
+	// Also where none is added: over plain http, an observer could use a signature.
 	for _, name := range [...]string{"Signature", "Signature-Agent", "Signature-Input"} {
 		r.Header.Del(name)
 	}
@@ -133,7 +133,7 @@ func (s *Signer) sign(r *http.Request, keyID string, now time.Time, nonce string
 	})
 }
 
-// parametersOf returns those of a signature of now.
+// parametersOf returns the parameters of a signature made now.
 func parametersOf(now time.Time, lifetime time.Duration, keyID, nonce, tag string) *httpsfv.Params {
 	params := httpsfv.NewParams()
 	params.Add("created", now.Unix())
@@ -279,7 +279,7 @@ func base(m *message, input httpsfv.InnerList) (string, error) {
 			return "", fmt.Errorf("%s is covered twice", id)
 		case err != nil:
 			return "", fmt.Errorf("cannot cover %s: %w", id, err)
-		case strings.ContainsAny(value, "\r\n"): // which would begin a component of its own
+		case strings.ContainsAny(value, "\r\n"): // which would begin another component
 			return "", fmt.Errorf("cannot cover %s: it has a line break", id)
 		}
 		seen[id] = true

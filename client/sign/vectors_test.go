@@ -447,7 +447,7 @@ func TestSignaturesOfOthers(t *testing.T) {
 	}
 }
 
-// What a signature cannot cover is an error of its base, whoever has signed it.
+// What a signature cannot cover is an error of its base, whatever signed it.
 func TestWhatCannotBeCovered(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/a|b?", nil)
 	r.Header = http.Header{"X-A": {"a=1"}, "X-Line": {"a\n\"@method\": DELETE"}, "X-Cr": {"a\rb"}, "X-Long": {"k" + strings.Repeat(",k", maxFields/2)}}
@@ -467,7 +467,7 @@ func TestWhatCannotBeCovered(t *testing.T) {
 		`"@method";key="a"`:                      "not known",
 		`"@status"`:                              "not known",
 		`x-a`:                                    "no such field",
-		`"x-line"`:                               "line break", // which would begin a component of its own
+		`"x-line"`:                               "line break", // which would begin another component
 		`"x-cr"`:                                 "line break",
 		`"x-long";key="k"`:                       "bytes", // of which no member is read
 		strings.Repeat(`"@a" `, maxComponents+1): "components",

@@ -50,8 +50,8 @@ type Signed struct {
 //
 // A good signature vouches for what it covers: the site, the agent, and what else the signer chose, which may leave out
 // the method and the path. A covered Content-Digest is compared with the body, up to 1 MiB, and the body can be read
-// again. Until ten seconds after it expires, a signature can be used again: who minds keeps each KeyID with its Nonce
-// for as long.
+// again. Until ten seconds after it expires, a signature can be used again: to prevent that, keep each KeyID with its
+// Nonce for as long.
 //
 // The error wraps ErrUnverified or ErrInvalid; Signed is then zero.
 func Verify(r *http.Request, key func(agent, keyID string) (ed25519.PublicKey, error)) (Signed, error) {

@@ -18,7 +18,7 @@ type fleet struct {
 	told      chan struct{} // closed when Turns has been told of all pauses so far; nil if there were none
 }
 
-// reservation is a start that Turns gave to a line, for whoever stands first when it comes.
+// reservation is a start that Turns gave to a line, for the first waiter when it comes.
 type reservation struct {
 	at    time.Time
 	until time.Time // a start after that may be too close to another process's
@@ -111,7 +111,7 @@ func (l *line) reserve(ctx context.Context, w *waiter, now time.Time) {
 	}
 }
 
-// slack is how late a start may be. A Try comes back by its caller's timer, as does who sends on a place that is kept.
+// slack is how late a start may be. A Try comes back by its caller's timer, as does a caller with a place that is kept.
 func (l *line) slack(w *waiter) time.Duration {
 	d := turnsSlack + 2*l.k.fleet.roundTrip
 	if w.try || w.Kept {
@@ -163,7 +163,7 @@ func (l *line) question(ctx context.Context, now time.Time, ask func(context.Con
 		}
 		f.pause, l.turnsErr, l.turnsErrAt = max(f.pause, shortestFault), err, answered
 		f.next = answered.Add(f.pause)
-	case again: // the one who asked has given up: another may
+	case again: // the caller that asked has given up: another may
 		f.next = answered
 	}
 	return answered, err

@@ -101,7 +101,7 @@ func TestTheReadersOfOneOriginAreBounded(t *testing.T) {
 	}
 }
 
-// The same rules are learned from once, whoever asks how often; and they are not kept in memory for that.
+// The same rules are learned from once, however often they are asked for, and are not kept in memory for that.
 func TestRulesAreLearnedFromOnceAndNotHeld(t *testing.T) {
 	k := keeper()
 	p := policy.Parse([]byte("user-agent: *\ncrawl-delay: 5"))

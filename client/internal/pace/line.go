@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// line is what a Keeper knows of one origin, and who waits there. Keeper.mu guards it: its methods are called with the
+// line is what a Keeper knows of one origin, and its waiters. Keeper.mu guards it: its methods are called with the
 // lock held, and those that wait (sleep, recheck, question) release it meanwhile.
 //
 // A rate.Limiter (golang.org/x/time) would not do. Its bucket fills from the start of a request, while the delay has to
@@ -38,7 +38,7 @@ type line struct {
 	reserved   reservation
 }
 
-// waiter is who waits in a line.
+// waiter is a caller that waits in a line.
 type waiter struct {
 	Ask
 	try     bool
@@ -205,7 +205,7 @@ func (l *line) enter(a Ask, try bool, now time.Time) *waiter {
 	return w
 }
 
-// rank is higher for those who go first: robots.txt, because others may be waiting for what it says, and then who holds
+// rank is higher for what goes first: robots.txt, because others may be waiting for what it says, and then a holder of
 // a place, because others may be waiting for that.
 func (w *waiter) rank() int {
 	switch {
@@ -217,7 +217,7 @@ func (w *waiter) rank() int {
 	return 0
 }
 
-// first returns the first who waits, or nil. The place that a Try has left does not count.
+// first returns the first waiter, or nil. The place that a Try has left does not count.
 func (l *line) first() *waiter {
 	e := l.waiting.Front()
 	if e != nil && e.Value == l.tried {
@@ -253,7 +253,7 @@ func (l *line) leftBy(w *waiter, late *Late) error {
 	return late
 }
 
-// lapse drops the place that a Try has left, if nobody came for it.
+// lapse drops the place that a Try has left, if no Try came for it.
 func (l *line) lapse(now time.Time) {
 	if t := l.tried; t != nil && !now.Before(t.told.Add(tryGrace)) {
 		l.waiting.Remove(t.elem)
@@ -277,7 +277,7 @@ func (l *line) late(w *waiter, at time.Time, ahead int, beyond time.Time) *Late 
 }
 
 // waitErr wraps why the wait of w has ended together with what it waited for: why Turns could not be asked, or a body
-// that nobody has closed.
+// that is still open.
 func (l *line) waitErr(w *waiter, cause error) error {
 	switch {
 	case l.turnsErr != nil:

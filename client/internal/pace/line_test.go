@@ -346,7 +346,7 @@ func TestManyWaitAtOneOrigin(t *testing.T) {
 				go func() {
 					time.Sleep(r.after)
 					if _, err := k.Take(ctx, Ask{Origin: site}); err == nil {
-						w.Error("a turn for who gave up")
+						w.Error("a turn for a caller that gave up")
 					}
 				}()
 				continue

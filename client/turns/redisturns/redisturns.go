@@ -23,9 +23,9 @@ import (
 	"github.com/robotsgate/robotsgate/client/turns"
 )
 
-// Store implements turns.Store. It is safe for concurrent use. Its fields must not change after the first use. It must
-// not be copied, and owns nothing that has to be closed. The server must not evict what has not expired: under maxmemory-policy allkeys-lru and
-// its like, an origin that is evicted may start once too early.
+// Store implements turns.Store. It is safe for concurrent use, must not be copied, and owns nothing that has to be
+// closed. Its fields must not change after the first use. The server must not evict what has not expired: under
+// maxmemory-policy allkeys-lru and its like, an origin that is evicted may start once too early.
 type Store struct {
 	// Client talks to one server, to the master that Sentinels name, or to a cluster. redisstore.Open makes one from a
 	// URL, and can share it. Set ContextTimeoutEnabled in the options of another: a client without it is refused, with an

@@ -14,7 +14,7 @@ import (
 )
 
 // Test tests what turns.Store promises, but for what it may forget. It calls open for each of its tests, for the Stores
-// of two processes of one fleet; open may register a cleanup. The tests run side by side, each with keys of its own, and
+// of two processes of one fleet; open may register a cleanup. The tests run side by side, each with its own keys, and
 // take two seconds. A busy machine changes no result. Run them with -race.
 func Test(t *testing.T, open func(t *testing.T) (a, b turns.Store)) {
 	for i, c := range claims {
