@@ -3,7 +3,7 @@
 // processes is killed in the middle, and the others take over what it held. At the end the sites
 // bear witness. See worker.go for what each process does.
 //
-// It starts a redis-server of its own, which has to be installed.
+// It starts its own redis-server, which has to be installed.
 package main
 
 import (

@@ -15,7 +15,7 @@ import (
 
 // trace makes a span of each report. A report comes when the thing is over and says
 // how long it took, so each span is begun in the past. What concerns one request hangs
-// below its span; a robots.txt is read for all who ask, and is a root of its own.
+// below its span; a robots.txt is read for all callers, and is a root span.
 func trace(t oteltrace.Tracer) *client.Trace {
 	return &client.Trace{
 		Decided: func(ctx context.Context, d client.DecidedInfo) {

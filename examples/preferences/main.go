@@ -100,7 +100,7 @@ func why(err error) string {
 	return err.Error()
 }
 
-// keep returns what becomes of a page that may be used.
+// keep returns what is done with a page that may be used.
 func keep(e page.Effect) string {
 	switch {
 	case e.NoArchive:
@@ -113,7 +113,7 @@ func keep(e page.Effect) string {
 	return "kept"
 }
 
-// host is the site: what it says about use stands in robots.txt, in headers and in pages.
+// host is the site: what it says about use is in robots.txt, headers and pages.
 var host = site.Host{
 	Name: "www.example",
 	Robots: site.Text(
