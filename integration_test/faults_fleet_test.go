@@ -139,7 +139,7 @@ func (s *sites) judge() (j judged) {
 				case !robots && by(e) == by(v):
 					last = later(last, e.end)
 				default:
-					last = later(last, e.start) // nobody waits for what is under way elsewhere, robots.txt for nothing
+					last = later(last, e.start) // none waits for what is under way elsewhere, robots.txt for nothing
 				}
 				if !robots && by(e) == by(v) && e.end.After(v.start) {
 					underway++
@@ -584,7 +584,7 @@ func middle() time.Duration {
 	return 4 * time.Second
 }
 
-// Whatever fails, no site sees two visitors where it asked for one: four processes that are set up as README has it,
+// Whatever fails, no site sees two visitors where it asked for one: four processes that are set up as README shows,
 // 27 seconds each with -full, 300 origins that ask for what is above and below the delay that a Pacer begins with.
 func TestFleetWhateverFails(t *testing.T) {
 	tier.Gate(t)
@@ -711,7 +711,7 @@ func TestFleetWhateverFails(t *testing.T) {
 	}
 }
 
-// childCrawls is set up as README has it. It asks for pages of all origins as fast as it may until it is told to end;
+// childCrawls is set up as README shows. It asks for pages of all origins as fast as it may until it is told to end;
 // half of its callers wait first. It prints how long the end took, and what went wrong with that.
 func childCrawls(redisURL, site string) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
