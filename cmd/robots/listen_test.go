@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +21,11 @@ import (
 	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
-// certified writes a certificate for 127.0.0.1 and its key over what is there, and returns the pool that trusts it.
-func certified(t *testing.T, cert, key string) *x509.CertPool {
+// certified makes a certificate for 127.0.0.1, and returns the flags for it and a pool that trusts it.
+func certified(t *testing.T) (flags []string, pool *x509.CertPool) {
 	t.Helper()
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	certificate, secret, err := proxy.MakeAuthority("test", nil, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -46,9 +49,9 @@ func certified(t *testing.T, cert, key string) *x509.CertPool {
 			t.Fatal(err)
 		}
 	}
-	pool := x509.NewCertPool()
+	pool = x509.NewCertPool()
 	pool.AppendCertsFromPEM(certificate)
-	return pool
+	return []string{"--tls-cert=" + cert, "--tls-key=" + key}, pool
 }
 
 // daemons are the subcommands that listen.
@@ -93,14 +96,13 @@ func TestDefaultCacheIsOfSitesThemselves(t *testing.T) {
 
 // A token that leaves the machine in clear is told of.
 func TestATokenInClearIsToldOf(t *testing.T) {
-	dir := t.TempDir()
-	cert, key, token := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), written(t, "0123456789abcdef\n")
-	certified(t, cert, key)
+	token := written(t, "0123456789abcdef\n")
+	own, _ := certified(t)
 	for args, want := range map[string]int{
-		"--token-file=" + token:                    0,
-		"--listen=0.0.0.0:0 --token-file=" + token: 1,
-		"--listen=0.0.0.0:0 --token-file=" + token + " --tls-cert=" + cert + " --tls-key=" + key: 0,
-		"--listen=0.0.0.0:0 --open": 0,
+		"--token-file=" + token:                                                   0,
+		"--listen=0.0.0.0:0 --token-file=" + token:                                1,
+		"--listen=0.0.0.0:0 --token-file=" + token + " " + strings.Join(own, " "): 0,
+		"--listen=0.0.0.0:0 --open":                                               0,
 	} {
 		for _, name := range daemons {
 			if _, log := startDaemon(t, name, strings.Fields(args)...); strings.Count(log.String(), "in clear") != want {
@@ -133,25 +135,16 @@ func TestListeningIsCheckedFirst(t *testing.T) {
 
 // All that a proxy does goes through TLS to it, too: what is plain, and what is in tunnels.
 func TestProxyWorksOverTLS(t *testing.T) {
-	dir := t.TempDir()
-	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	trusted := certified(t, cert, key)
+	own, trusted := certified(t)
 	flags, _ := testCA(t, "--only=seen.example.com")
-	ca, err := os.ReadFile(strings.TrimPrefix(flags[0], "--ca="))
-	if err != nil {
-		t.Fatal(err)
-	}
-	trusted.AppendCertsFromPEM(ca)
+	trusted.AppendCertsFromPEM(read(t, strings.TrimPrefix(flags[0], "--ca=")))
 	site := &origin{robots: map[string]string{"seen.example.com": "User-agent: *\nDisallow: /private\n"}}
-	v := startProxy(t, append(append(flags, bothSites(t, site.ServeHTTP)...), "--private", "--tls-cert="+cert, "--tls-key="+key)...)
+	v := startProxy(t, slices.Concat(flags, bothSites(t, site.ServeHTTP), own, []string{"--private"})...)
 	for target, want := range map[string]int{
 		"http://seen.example.com/a": 200, "http://seen.example.com/private": 403,
 		"https://seen.example.com/a": 200, "https://seen.example.com/private": 403,
 	} {
-		c := v.client()
-		c.TLSClientConfig = &tls.Config{RootCAs: trusted}
-		status, said := ask(c, target)
-		if status != want {
+		if status, said := ask(v.client(trusted), target); status != want {
 			t.Errorf("%s: %d %s, want %d", target, status, said, want)
 		}
 	}
@@ -162,23 +155,13 @@ func TestProxyWorksOverTLS(t *testing.T) {
 
 // A service speaks HTTP/2 where it has TLS, and streams over it.
 func TestServeWorksOverTLS(t *testing.T) {
-	dir := t.TempDir()
-	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	c := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: certified(t, cert, key)}, ForceAttemptHTTP2: true}
+	flags, pool := certified(t)
+	c := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
 	defer c.CloseIdleConnections()
-	at, _ := startDaemon(t, "serve", "--private", siteServer(t, proxySite), "--tls-cert="+cert, "--tls-key="+key)
+	at, _ := startDaemon(t, "serve", append(flags, "--private", siteServer(t, proxySite))...)
 	body, send := io.Pipe()
-	req, err := http.NewRequestWithContext(t.Context(), "POST", at+"/v1/decide", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "text/plain")
 	go io.WriteString(send, "http://s.example/a\n")
-	res, err := c.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
+	res := answerTo(t, c, requestOf(t, "POST", at+"/v1/decide", body, "Content-Type: text/plain"))
 	lines := bufio.NewReader(res.Body)
 	for _, want := range []string{`"allowed":true`, `"allowed":false`} { // each comes before the next is asked
 		line, err := lines.ReadString('\n')

@@ -36,21 +36,27 @@ func TestTargetOfURL(t *testing.T) {
 }
 
 // matchJSONL runs the command in this process.
-func matchJSONL(t testing.TB, in io.Reader) (verdicts []answer.Verdict, status int) {
+func matchJSONL(t testing.TB, in io.Reader) (got []answer.Verdict, status int) {
 	t.Helper()
 	var out, problems bytes.Buffer
 	status = run(t.Context(), []string{"match", "--jsonl"}, shell.Streams{In: in, Out: &out, Err: &problems})
 	if problems.Len() > 0 {
 		t.Log(problems.String())
 	}
-	for d := json.NewDecoder(&out); ; {
+	return verdicts(t, out.Bytes()), status
+}
+
+// verdicts reads the objects of text.
+func verdicts(t testing.TB, text []byte) (all []answer.Verdict) {
+	t.Helper()
+	for d := json.NewDecoder(bytes.NewReader(text)); ; {
 		var v answer.Verdict
 		if err := d.Decode(&v); err == io.EOF {
-			return verdicts, status
+			return all
 		} else if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v: %.300s", err, text)
 		}
-		verdicts = append(verdicts, v)
+		all = append(all, v)
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -24,13 +23,8 @@ import (
 // raw sends bytes to the proxy, and returns the status codes of its answers: as many as are expected,
 // and what comes soon after them.
 func (v *relay) raw(text string, expected int) (codes string) {
-	c, err := net.Dial("tcp", v.url.Host)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	c := v.send(text)
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
-	io.WriteString(c, text)
 	for r := bufio.NewReader(c); ; {
 		if expected--; expected < 0 {
 			c.SetDeadline(time.Now().Add(20 * time.Millisecond))
@@ -70,31 +64,24 @@ func TestProxySmugglesNothing(t *testing.T) {
 	site.Start()
 	defer site.Close()
 	v := startProxy(t, "--private", "--connect-to=::"+site.Listener.Addr().String())
-	const post, inside = "POST http://s.example/a HTTP/1.1\r\nHost: s.example\r\n",
-		"GET http://s.example/private HTTP/1.1\r\nHost: s.example\r\n\r\n"
-	const origin = "GET /private HTTP/1.1\r\nHost: s.example\r\n\r\n"
+	const host, chunked = "Host: s.example\r\n", "Transfer-Encoding: chunked\r\n"
+	const post, origin = "POST http://s.example/a HTTP/1.1\r\n" + host, "GET /private HTTP/1.1\r\n" + host + "\r\n"
+	const inside = "GET http://s.example/private HTTP/1.1\r\n" + host + "\r\n"
 	for _, c := range []struct{ name, text, codes, site string }{
-		{"two framings, the body ends at once",
-			post + "Content-Length: 80\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + inside, "200",
+		{"two framings, the body ends at once", post + "Content-Length: 80\r\n" + chunked + "\r\n0\r\n\r\n" + inside, "200",
 			`POST s.example /a -1 ["chunked"] 0`},
-		{"two framings, the length is short",
-			post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n48\r\n" + strings.Repeat("x",
-				0x48) + "\r\n0\r\n\r\n", "200",
-			`POST s.example /a -1 ["chunked"] 72`},
+		{"two framings, the length is short", post + "Content-Length: 4\r\n" + chunked + "\r\n48\r\n" + strings.Repeat("x",
+			0x48) + "\r\n0\r\n\r\n", "200", `POST s.example /a -1 ["chunked"] 72`},
 		{"two lengths", post + "Content-Length: 0\r\nContent-Length: 50\r\n\r\n" + origin, "400", ""},
 		{"an unknown framing", post + "Transfer-Encoding: xchunked\r\n\r\n" + origin, "501", ""},
-		{"chunked in two fields",
-			post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + origin, "501", ""},
+		{"chunked in two fields", post + chunked + "Transfer-Encoding: identity\r\n\r\n0\r\n\r\n" + origin, "501", ""},
 		{"a blank before the colon", post + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + origin, "400", ""},
-		{"a folded field", post + "X-A: b\r\n Transfer-Encoding: chunked\r\n\r\n", "200", `POST s.example /a 0 [] 0`},
+		{"a folded field", post + "X-A: b\r\n " + chunked + "\r\n", "200", `POST s.example /a 0 [] 0`},
 		{"a field with a line feed alone", post + "X-A: b\nContent-Length: 0\r\n\r\n", "200", `POST s.example /a 0 [] 0`},
-		{"a chunk of a size beyond numbers", post + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nx" + origin,
-			"400", ""},
-		{"a chunk with an extension that breaks off",
-			post + "Transfer-Encoding: chunked\r\n\r\n1;a\nb\r\nx\r\n0\r\n\r\n" + origin, "400", ""},
+		{"a chunk of a size beyond numbers", post + chunked + "\r\nfffffffffffffffff\r\nx" + origin, "400", ""},
+		{"a chunk with an extension that breaks off", post + chunked + "\r\n1;a\nb\r\nx\r\n0\r\n\r\n" + origin, "400", ""},
 		{"two framings of what is forbidden",
-			strings.Replace(post, "/a", "/private", 1) +
-				"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + inside, "403", ""},
+			strings.Replace(post, "/a", "/private", 1) + "Content-Length: 5\r\n" + chunked + "\r\n0\r\n\r\n" + inside, "403", ""},
 		{"another Host", "GET http://s.example/a HTTP/1.1\r\nHost: other.example\r\n\r\n", "200", "GET s.example /a 0 [] 0"},
 		{"two Hosts", "GET http://s.example/a HTTP/1.1\r\nHost: s.example\r\nHost: other.example\r\n\r\n", "400", ""},
 		{"no Host", "GET http://s.example/a HTTP/1.1\r\n\r\n", "400", ""},
@@ -233,14 +220,7 @@ func TestProxyDoesNotWaitForSlowClients(t *testing.T) {
 }
 
 // send opens a connection to the proxy and sends text.
-func (v *relay) send(text string) net.Conn {
-	c, err := net.Dial("tcp", v.url.Host)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	io.WriteString(c, text)
-	return c
-}
+func (v *relay) send(text string) net.Conn { return dial(v.t, v.url.Host, text) }
 
 // When a client goes away, the site is let go of: before the answer, in the middle of it, and in
 // the middle of an upload.
@@ -312,11 +292,11 @@ func TestProxyDrains(t *testing.T) {
 			c.CloseIdleConnections()
 		}
 		for _, h2 := range []bool{false, true} {
-			c := v.client()
-			c.TLSClientConfig, c.ForceAttemptHTTP2 = &tls.Config{RootCAs: pool}, h2
+			c := v.client(pool)
+			c.ForceAttemptHTTP2 = h2
 			go ask(c, "https://a.example.com/slow")
 		}
-		go ask(v.client(), "http://a.example.com/slow")
+		go ask(v.client(nil), "http://a.example.com/slow")
 		for under.Load() < 3 {
 			time.Sleep(time.Millisecond)
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -47,9 +46,7 @@ func TestProxyAdvises(t *testing.T) {
 		{"GET", "http://down.example.com/", "", 503, `"robots.txt is unreachable: `},
 	} {
 		for proxy, v := range map[string]*relay{"advises": advises, "refuses": refuses} {
-			tr := v.client()
-			tr.TLSClientConfig = &tls.Config{RootCAs: pool}
-			res, text := talk(t, tr, c.method, c.target, c.body)
+			res, text := talk(t, v.client(pool), c.method, c.target, c.body)
 			path := c.target[strings.Index(c.target, ".com")+len(".com"):]
 			passed := text == c.method+" "+path+" "+c.body
 			advice := res.Header.Get("Robotsgate-Advice")

@@ -184,11 +184,7 @@ func TestChromiumUsesTheProxy(t *testing.T) {
 
 // pin is the name of a key by which Chromium can be told to trust it.
 func pin(t *testing.T, name string) string {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block, _ := pem.Decode(data)
+	block, _ := pem.Decode(read(t, name))
 	c, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/tls"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -71,8 +70,7 @@ func TestProxySigns(t *testing.T) {
 		signed[r.URL.Path] = r.Header.Get("Signature") != "" && r.Header.Get("Signature-Input") != ""
 	})
 	v := startProxy(t, append(flags, "--private", "--sign-key="+key, "--sign-agent=https://bot.example", to)...)
-	c := v.client()
-	c.TLSClientConfig = &tls.Config{RootCAs: pool}
+	c := v.client(pool)
 	talk(t, c, "GET", "https://a.example.com/a", "")
 	mu.Lock()
 	defer mu.Unlock()

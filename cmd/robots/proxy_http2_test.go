@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -52,8 +51,8 @@ func TestProxyStreamsOverHTTP2(t *testing.T) {
 		flags, pool := testCA(t)
 		v := startProxy(t, append(flags, "--private", "--connect-to=::"+site.Listener.Addr().String())...)
 		for _, client2 := range []bool{false, true} {
-			c := v.client()
-			c.TLSClientConfig, c.ForceAttemptHTTP2 = &tls.Config{RootCAs: pool}, client2
+			c := v.client(pool)
+			c.ForceAttemptHTTP2 = client2
 			proto := map[bool]string{false: "HTTP/1.1", true: "HTTP/2.0"}
 			echo(t, c, proto[client2], proto[site2])
 		}
@@ -78,11 +77,7 @@ func echo(t *testing.T, c *http.Transport, proto, siteProto string) {
 	req.Trailer = http.Header{"X-Sum": nil}
 	late := time.AfterFunc(10*time.Second, func() { send.CloseWithError(io.ErrNoProgress) })
 	defer late.Stop()
-	res, err := c.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
+	res := answerTo(t, c, req)
 	for i := range 5 {
 		piece := strings.Repeat(fmt.Sprint(i), 100)
 		if _, err := io.WriteString(send, piece); err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -52,8 +51,8 @@ func TestProxyRefusesAsItIsTold(t *testing.T) {
 			{seen, "http://a.example.com:22/", false, 400},
 		} {
 			name := fmt.Sprint(way.args, c.target, c.http2)
-			tr := c.proxy.client()
-			tr.TLSClientConfig, tr.ForceAttemptHTTP2 = &tls.Config{RootCAs: pool}, c.http2
+			tr := c.proxy.client(pool)
+			tr.ForceAttemptHTTP2 = c.http2
 			status, said := ask(tr, c.target)
 			want := way.status
 			if c.others > 0 {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -96,7 +95,6 @@ func TestProxyRefusesWhatIsStillSent(t *testing.T) {
 			fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body),
 		} {
 			c := v.send("")
-			c.SetDeadline(time.Now().Add(10 * time.Second))
 			_, err := io.WriteString(c, head+" HTTP/1.1\r\nHost: s.example\r\n"+framed)
 			io.WriteString(c, get) // it may be answered, and ends the connection
 			data, readErr := io.ReadAll(c)
@@ -113,17 +111,13 @@ func TestProxyRefusesWhatIsStillSent(t *testing.T) {
 func TestProxyUpgradesBesideHTTP2(t *testing.T) {
 	flags, pool := testCA(t)
 	v := startProxy(t, append(flags, "--private", tlsSites(t, clientSite))...)
-	c := v.client()
-	c.TLSClientConfig = &tls.Config{RootCAs: pool}
+	c := v.client(pool)
 	for _, protocol := range []string{"", "websocket", "websocket"} {
 		req := httptest.NewRequest("GET", "https://a.example.com/a", nil)
 		if protocol != "" {
 			req.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {protocol}}
 		}
-		res, err := c.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := answerTo(t, c, req)
 		if protocol == "" {
 			if data, _ := io.ReadAll(res.Body); !strings.Contains(string(data), "over HTTP/2.0") {
 				t.Errorf("%s %s", res.Status, data)

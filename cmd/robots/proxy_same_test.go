@@ -266,10 +266,7 @@ type way struct {
 }
 
 func dialSite(t *testing.T, s *scripted, host string, pool *x509.CertPool) way {
-	c, err := net.Dial("tcp", s.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := dial(t, s.Addr().String(), "")
 	if s.scheme == "https" {
 		c = tls.Client(c, &tls.Config{RootCAs: pool, ServerName: host})
 	}
@@ -278,11 +275,7 @@ func dialSite(t *testing.T, s *scripted, host string, pool *x509.CertPool) way {
 
 func dialProxy(t *testing.T, v *relay, scheme, host string, pool *x509.CertPool) way {
 	if scheme == "http" {
-		c, err := net.Dial("tcp", v.url.Host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return way{c, "http://" + host}
+		return way{dial(t, v.url.Host, ""), "http://" + host}
 	}
 	c, status, body := v.connectTo(host+":443", "")
 	if status != 200 {

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -21,12 +24,15 @@ import (
 
 // relay is a running "robots proxy".
 type relay struct {
-	t    *testing.T
-	url  *url.URL
-	stop context.CancelFunc
-	end  chan int // its exit status
-	log  *proc.Log
+	t     *testing.T
+	url   *url.URL
+	watch string // where its metrics are, if it has a listener for them
+	stop  context.CancelFunc
+	end   chan int // its exit status
+	log   *proc.Log
 }
+
+var startLine = regexp.MustCompile(`^robots proxy: (.*)\n(?:robots proxy metrics: (.*)/metrics\n)?$`)
 
 // startProxy runs "robots proxy" in this process, with flags.
 func startProxy(t *testing.T, args ...string) *relay {
@@ -41,16 +47,18 @@ func startProxyWith(t *testing.T, l proxy.Limits, args ...string) *relay {
 	var said string
 	said, v.stop, v.end = startCommand(t, p.command(), p.App,
 		append([]string{"--listen=127.0.0.1:0", "--cache=none", "--drain=2s"}, args...))
-	at, ok := strings.CutPrefix(said, "robots proxy: ")
-	if v.url, _ = url.Parse(strings.TrimSpace(at)); !ok {
+	at := startLine.FindStringSubmatch(said)
+	if at == nil {
 		t.Fatalf("it says %q", said)
 	}
+	v.url, _ = url.Parse(at[1])
+	v.watch = at[2]
 	return v
 }
 
-// client is one that uses the proxy, and follows no redirect.
-func (v *relay) client() *http.Transport {
-	tr := &http.Transport{Proxy: http.ProxyURL(v.url), DisableCompression: true} // a nil URL is no proxy
+// client is one that uses the proxy, follows no redirect, and trusts a pool; nil: that of the system.
+func (v *relay) client(pool *x509.CertPool) *http.Transport {
+	tr := &http.Transport{Proxy: http.ProxyURL(v.url), DisableCompression: true, TLSClientConfig: &tls.Config{RootCAs: pool}}
 	v.t.Cleanup(tr.CloseIdleConnections)
 	return tr
 }
@@ -58,7 +66,7 @@ func (v *relay) client() *http.Transport {
 // do sends a request through the proxy; fields are lines "Name: value".
 func (v *relay) do(method, target string, fields ...string) (*http.Response, string) {
 	v.t.Helper()
-	return talk(v.t, v.client(), method, target, "", fields...)
+	return talk(v.t, v.client(nil), method, target, "", fields...)
 }
 
 // proxySite is what proxied sites answer. "down.example" is down, others have rules.
@@ -211,7 +219,7 @@ func TestProxyReachesPublicNetworksOnly(t *testing.T) {
 	}
 }
 
-// A request that goes round ends, and is told as what it is.
+// A request that goes round ends, and is reported as what it is.
 func TestProxyDoesNotAskItself(t *testing.T) {
 	v := startProxy(t, "--private", "--timeout=2s")
 	self := "http://" + v.url.Host + "/a"

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 )
@@ -51,12 +50,8 @@ func testCA(t *testing.T, args ...string) (flags []string, pool *x509.CertPool) 
 	if status, said := fails(t, args...); status != shell.ExitOK {
 		t.Fatalf("%q: status %d: %s", args, status, said)
 	}
-	data, err := os.ReadFile(cert)
-	if err != nil {
-		t.Fatal(err)
-	}
 	pool = x509.NewCertPool()
-	pool.AppendCertsFromPEM(data)
+	pool.AppendCertsFromPEM(read(t, cert))
 	return []string{"--ca=" + cert, "--ca-key=" + key}, pool
 }
 
@@ -72,8 +67,7 @@ func TestProxyLooksIntoTLS(t *testing.T) {
 	flags, pool := testCA(t)
 	v := startProxy(t, append(flags, "--private", tlsSites(t, tunnelSite))...)
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
-		c := v.client()
-		c.TLSClientConfig = &tls.Config{RootCAs: pool}
+		c := v.client(pool)
 		c.ForceAttemptHTTP2 = proto == "HTTP/2.0"
 		for path, want := range map[string]string{
 			"/a": `200 OK: GET example.com over HTTP/2.0 via ["` + strings.TrimSuffix(proto[5:], ".0") + ` robotsgate"]`,
@@ -94,8 +88,7 @@ func TestProxyAcceptsNoBadCertificate(t *testing.T) {
 	reached := false
 	to := tlsSites(t, func(w http.ResponseWriter, r *http.Request) { reached = true })
 	v := startProxy(t, append(flags, "--private", to)...)
-	c := v.client()
-	c.TLSClientConfig = &tls.Config{RootCAs: pool}
+	c := v.client(pool)
 	for _, path := range []string{"/", "/robots.txt"} {
 		res, _ := talk(t, c, "GET", "https://other.example"+path, "")
 		if res.StatusCode != 502 || !strings.Contains(res.Header.Get("Proxy-Status"), "error=tls_certificate_error") {
@@ -110,13 +103,7 @@ func TestProxyAcceptsNoBadCertificate(t *testing.T) {
 // connectTo asks for a tunnel, in words of its own choice, and returns the status and the body.
 func (v *relay) connectTo(target, fields string) (c net.Conn, status int, body string) {
 	v.t.Helper()
-	c, err := net.Dial("tcp", v.url.Host)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	v.t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(10 * time.Second))
-	fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", target, strings.TrimSpace(target), fields)
+	c = v.send(fmt.Sprintf("CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", target, strings.TrimSpace(target), fields))
 	res, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: "CONNECT"})
 	if err != nil {
 		return c, 0, err.Error()
@@ -175,8 +162,7 @@ func TestProxyLooksIntoTunnelsWithoutTLS(t *testing.T) {
 func TestProxyCAWithConstraints(t *testing.T) {
 	flags, pool := testCA(t, "--only=example.com")
 	v := startProxy(t, append(flags, "--private", tlsSites(t, tunnelSite))...)
-	c := v.client()
-	c.TLSClientConfig = &tls.Config{RootCAs: pool}
+	c := v.client(pool)
 	if res, body := talk(t, c, "GET", "https://www.example.com/private", ""); res.StatusCode != 403 {
 		t.Fatal(res.Status, body)
 	}

@@ -2,32 +2,19 @@ package main
 
 import (
 	"net/http"
-	"net/url"
-	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/proxy"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
-	"github.com/robotsgate/robotsgate/integration_test/proc"
 )
 
 // watchProxy is startProxy with a listener for what watches it.
 func watchProxy(t *testing.T, args ...string) (v *relay, watch string) {
 	t.Helper()
-	v = &relay{t: t, log: new(proc.Log)}
-	p := newProxy(&shell.App{Streams: shell.Streams{Err: v.log}})
-	var said string
-	said, v.stop, v.end = startCommand(t, p.command(), p.App, append([]string{"--listen=127.0.0.1:0", "--cache=none",
-		"--metrics-listen=127.0.0.1:0"}, args...))
-	at := regexp.MustCompile(`^robots proxy: (.*)\nrobots proxy metrics: (.*)/metrics\n$`).FindStringSubmatch(said)
-	if at == nil {
-		t.Fatalf("it says %q", said)
-	}
-	v.url, _ = url.Parse(at[1])
-	return v, at[2]
+	v = startProxy(t, append([]string{"--metrics-listen=127.0.0.1:0"}, args...)...)
+	return v, v.watch
 }
 
 // see asks what watches, and returns the status and the text.
@@ -84,11 +71,8 @@ func TestProxyCountsItsAnswers(t *testing.T) {
 			t.Errorf("%s: %v", some, got)
 		}
 	}
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if list := "`" + strings.Join(proxy.Kinds, "`, `") + "`"; !strings.Contains(strings.Join(strings.Fields(string(readme)), " "), list) {
+	readme := strings.Join(strings.Fields(string(read(t, "README.md"))), " ")
+	if list := "`" + strings.Join(proxy.Kinds, "`, `") + "`"; !strings.Contains(readme, list) {
 		t.Errorf("README.md does not have %s", list)
 	}
 }

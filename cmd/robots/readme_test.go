@@ -43,14 +43,11 @@ func readmeSites(w http.ResponseWriter, r *http.Request) {
 // Each "$ " line of README.md gives what stands below it. A file that "cat" shows for the
 // first time is made by that.
 func TestReadmeSessions(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := string(read(t, "README.md"))
 	t.Chdir(t.TempDir())
 	shell := readmeShell{t: t, to: siteServer(t, readmeSites)}
 	sessions := 0
-	for i, block := range strings.Split(string(readme), "```\n") {
+	for i, block := range strings.Split(readme, "```\n") {
 		if i%2 == 0 || !strings.HasPrefix(block, "$ ") {
 			continue
 		}
@@ -72,11 +69,7 @@ func TestReadmeSessions(t *testing.T) {
 var keyID = regexp.MustCompile(`(?m)(^|")[\w-]{43}("|$)`)
 
 func TestReadmeHasTheExitStatuses(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(readme), "```\n"+exitHelp+"\n```\n") {
+	if !strings.Contains(string(read(t, "README.md")), "```\n"+exitHelp+"\n```\n") {
 		t.Errorf("README.md does not have\n%s", exitHelp)
 	}
 }
@@ -107,11 +100,7 @@ func (s *readmeShell) run(line, want string) string {
 	var in, out bytes.Buffer
 	args := words[1:]
 	if i := slices.Index(args, "<"); i >= 0 {
-		data, err := os.ReadFile(args[i+1])
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		in.Write(data)
+		in.Write(read(s.t, args[i+1]))
 		args = args[:i]
 	}
 	if slices.Contains([]string{"check", "fetch", "filter", "page", "sitemap", "usage"}, args[0]) {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -124,13 +123,9 @@ func TestServeMetrics(t *testing.T) {
 
 // README.md lists the metrics and the values of their labels; there are no others.
 func TestServeMetricsAreThoseOfTheReadme(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var want []string
 	rows := regexp.MustCompile("(?m)^\\| `(robots_[a-z_]+)(?:\\{([a-z]+)\\})?` \\| (.*) \\|$")
-	for _, row := range rows.FindAllStringSubmatch(string(readme), -1) {
+	for _, row := range rows.FindAllStringSubmatch(string(read(t, "README.md")), -1) {
 		name, label, meaning := row[1], row[2], row[3]
 		if label == "" {
 			want = append(want, name)

@@ -75,18 +75,7 @@ func (o operation) at() string {
 }
 
 func (o operation) request(t *testing.T, url string, fields ...string) *http.Request {
-	r, err := http.NewRequestWithContext(t.Context(), o.method, url+o.path, strings.NewReader(o.body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range append(fields, strings.Split(o.field, "|")...) {
-		if name, value, ok := strings.Cut(f, ": "); ok && name == "Host" {
-			r.Host = value
-		} else if ok {
-			r.Header.Set(name, value)
-		}
-	}
-	return r
+	return requestOf(t, o.method, url+o.path, strings.NewReader(o.body), append(fields, strings.Split(o.field, "|")...)...)
 }
 
 // check holds an answer, and the request if it was answered well, against the document.
@@ -136,12 +125,7 @@ func pieces(h http.Header, body string) iter.Seq[string] {
 func (d *described) send(v *serving, o operation, status int, fields ...string) string {
 	d.t.Helper()
 	r := o.request(d.t, v.url, fields...)
-	res, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	return d.check(o, r, res, status)
+	return d.check(o, r, answerTo(d.t, http.DefaultTransport, r), status)
 }
 
 // Every status of every path is as the document says, and the document has no other.

@@ -129,7 +129,7 @@ func TestPageQuotesRealFiles(t *testing.T) {
 				line.Node = new(html.Node)
 			}
 			want := strings.TrimSpace(strings.TrimPrefix(lineShown(l), `\ufeff`))
-			if got := line.code(); got != want {
+			if got := line.first("code", ""); got != want {
 				t.Errorf("%s: line %d is %q, want %q", name, i+1, got, want)
 			}
 		}
@@ -147,23 +147,8 @@ func (d document) lines() map[int]document {
 	return lines
 }
 
-// code is the line itself, without what stands beside it.
-func (d document) code() string {
-	for _, c := range d.all("code", "") {
-		return c.text()
-	}
-	return ""
-}
-
 func TestPageProblems(t *testing.T) {
 	v := startServe(t, serve.UsualLimits)
-	form := func(values ...string) string {
-		q := url.Values{}
-		for i := 0; i < len(values); i += 2 {
-			q.Set(values[i], values[i+1])
-		}
-		return q.Encode()
-	}
 	for _, c := range []struct {
 		method, query, body string
 		status              int
@@ -183,9 +168,9 @@ func TestPageProblems(t *testing.T) {
 		{"GET", "?source=tape", "", 400, "tape"},
 		{"GET", "?site=%1b[31m%E2%80%AE", "", 422, `\x1b[31m\u202e`},
 		{"POST", "", "robots=%zz", 400, "invalid URL escape"},
-		{"POST", "", form("source", "text", "robots", strings.Repeat("x", 1<<20+1)), 413, "larger than"},
-		{"POST", "", form("source", "text", "robots", "Disallow: /", "urls", "private"), 200, "neither a URL nor a path"},
-		{"POST", "", form("source", "text", "robots", "x", "site", "y"), 200, "no rule matches"},
+		{"POST", "", formOf("source", "text", "robots", strings.Repeat("x", 1<<20+1)), 413, "larger than"},
+		{"POST", "", formOf("source", "text", "robots", "Disallow: /", "urls", "private"), 200, "neither a URL nor a path"},
+		{"POST", "", formOf("source", "text", "robots", "x", "site", "y"), 200, "no rule matches"},
 	} {
 		res, doc := v.page(c.method, c.query, c.body)
 		answer := ""

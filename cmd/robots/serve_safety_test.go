@@ -99,28 +99,26 @@ func TestServeAnswersNoPageOfAnotherOrigin(t *testing.T) {
 		"Origin: http://evil.example": 403, "Sec-Fetch-Site: cross-site": 403, "Sec-Fetch-Site: same-site": 403,
 		"Sec-Fetch-Site: same-origin": 200, "Origin: " + v.url: 200, "X: y": 200,
 	} {
-		if res, _ := v.do("POST", "/v1/lint", "", "Content-Type: text/plain", field); res.StatusCode != status {
-			t.Errorf("%s: status %d, want %d", field, res.StatusCode, status)
-		}
-		if res, _ := v.do("POST", "/v1/decide", "", "Content-Type: text/plain", field); res.StatusCode != status {
-			t.Errorf("%s: a stream: status %d, want %d", field, res.StatusCode, status)
-		}
-		if res, _ := v.do("POST", "/", "source=text", "Content-Type: application/x-www-form-urlencoded", field); res.StatusCode != status {
-			t.Errorf("%s: the page: status %d, want %d", field, res.StatusCode, status)
+		for path, media := range map[string]string{"/v1/lint": "text/plain", "/v1/decide": "text/plain", "/": "application/x-www-form-urlencoded"} {
+			if res, _ := v.do("POST", path, "source=text", "Content-Type: "+media, field); res.StatusCode != status {
+				t.Errorf("%s, %s: status %d, want %d", path, field, res.StatusCode, status)
+			}
 		}
 	}
 }
 
 func second(_ *http.Response, body string) string { return body }
 
+func (v *serving) dial(text string) net.Conn { return dial(v.t, v.addr, text) }
+
 // dial connects, and sends text.
-func (v *serving) dial(text string) net.Conn {
-	v.t.Helper()
-	c, err := net.Dial("tcp", v.addr)
+func dial(t *testing.T, addr, text string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
 	if err != nil {
-		v.t.Fatal(err)
+		t.Fatal(err)
 	}
-	v.t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { c.Close() })
 	c.SetDeadline(time.Now().Add(20 * time.Second))
 	io.WriteString(c, text)
 	return c

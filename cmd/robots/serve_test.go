@@ -101,30 +101,39 @@ func (v *serving) do(method, path, body string, fields ...string) (*http.Respons
 // talk sends a request, and reads the answer; fields are lines "Name: value".
 func talk(t *testing.T, rt http.RoundTripper, method, url, body string, fields ...string) (*http.Response, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range fields {
-		name, value, ok := strings.Cut(f, ": ")
-		if !ok {
-			continue
-		}
-		if name == "Host" {
-			req.Host = value
-		}
-		req.Header.Add(name, value)
-	}
-	res, err := rt.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
+	res := answerTo(t, rt, requestOf(t, method, url, strings.NewReader(body), fields...))
 	data, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return res, string(data)
+}
+
+// answerTo is an answer whose body may still be coming.
+func answerTo(t *testing.T, rt http.RoundTripper, req *http.Request) *http.Response {
+	t.Helper()
+	res, err := rt.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return res
+}
+
+func requestOf(t *testing.T, method, url string, body io.Reader, fields ...string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fields {
+		if name, value, ok := strings.Cut(f, ": "); name == "Host" {
+			req.Host = value
+		} else if ok {
+			req.Header.Add(name, value)
+		}
+	}
+	return req
 }
 
 // siteServer serves h for all names, and returns the flag that leads there.
@@ -170,35 +179,37 @@ func TestServeDecidesAsCheckDoes(t *testing.T) {
 	}
 }
 
-func TestServeTakesTheAgentAndTheDialectOfALine(t *testing.T) {
+// Each line has an answer for its own agent, in its own dialect, and in UTF-8 (RFC 8259 §8.1), whatever the line was.
+func TestServeAnswersEachLineOfAStream(t *testing.T) {
 	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "User-agent: a\nDisallow: /\nUser-agent: b\nAllow: /\n")
 	})
 	v := startServe(t, serve.UsualLimits, "--private", "--agent=b", to)
-	_, got := v.do("POST", "/v1/decide?as=google", `{"url":"http://s.example/","agent":"a"}
-http://s.example/
-{"url":"http://s.example/","agent":"b","as":"yandex"}
-{"url":"http://s.example/","agent":"two words"}
-{"url":"http://s.example/","as":"lycos"}
-{"url":"http://s.example/","\u0061gent":"\u0061"}
-`, "Content-Type: application/x-ndjson")
-	said := ""
-	for line := range strings.Lines(got) {
-		var d answer.Verdict
-		if err := json.Unmarshal([]byte(line), &d); err != nil {
-			t.Fatal(err)
-		}
-		said += fmt.Sprintf("%d %v %s %s %s\n", d.Number, d.Allowed, d.Agent, d.Dialect, d.Reason)
+	list, rows := "", []struct{ line, want string }{
+		{`{"url":"http://s.example/","agent":"a"}`, "false a google rule"},
+		{`http://s.example/`, "true b google rule"},
+		{`{"url":"http://s.example/","agent":"b","as":"yandex"}`, "true b yandex rule"},
+		{`{"url":"http://s.example/","agent":"two words"}`, "false b google malformed"},
+		{`{"url":"http://s.example/","as":"lycos"}`, "false b google malformed"},
+		{`{"url":"http://s.example/","\u0061gent":"\u0061"}`, "false a google rule"},
+		{"{\"url\":\"http://s.example/\xe9\"}", "false b google malformed"},
+		{"{\"url\":\"http://s.example/\",\"title\":\"\xe9\"}", "true b google rule"},
+		{"http://s.example/\xe9", "true b google rule"},
+		{"\xe9", "false b google malformed"},
+		{`{"url":"http://s.example/\ufffd"}`, "true b google rule"},
 	}
-	const want = `1 false a google rule
-2 true b google rule
-3 true b yandex rule
-4 false b google malformed
-5 false b google malformed
-6 false a google rule
-`
-	if said != want {
-		t.Errorf("got %q, want %q", said, want)
+	for _, r := range rows {
+		list += r.line + "\n"
+	}
+	_, text := v.do("POST", "/v1/decide?as=google", list, "Content-Type: "+mediaNDJSON)
+	answers := verdicts(t, []byte(text))
+	if len(answers) != len(rows) || !utf8.ValidString(text) {
+		t.Fatalf("%d answers, want %d in UTF-8: %q", len(answers), len(rows), text)
+	}
+	for i, d := range answers {
+		if got := fmt.Sprint(d.Allowed, " ", d.Agent, " ", d.Dialect, " ", d.Reason); got != rows[i].want || d.Number != i+1 {
+			t.Errorf("line %d, %q: got %s of line %d, want %s", i+1, rows[i].line, got, d.Number, rows[i].want)
+		}
 	}
 }
 
@@ -212,15 +223,9 @@ func TestServeStreamsFlushWhatIsKnown(t *testing.T) {
 	})
 	v := startServe(t, serve.UsualLimits, "--private", to)
 	body, write := io.Pipe()
-	req, _ := http.NewRequestWithContext(t.Context(), "POST", v.url+"/v1/decide", body)
-	req.Header.Set("Content-Type", "application/x-ndjson")
+	req := requestOf(t, "POST", v.url+"/v1/decide", body, "Content-Type: "+mediaNDJSON)
 	go io.WriteString(write, "http://a.example/\nhttp://silent.example/\nhttp://a.example/\nhttp://b.ex") // half a line
-	res, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	d := json.NewDecoder(res.Body)
+	d := json.NewDecoder(answerTo(t, http.DefaultTransport, req).Body)
 	for i, before := range []func(){func() {}, func() { close(silent) }, func() {},
 		func() { io.WriteString(write, "ample/\n") }, func() { write.Close() }} {
 		before()
@@ -325,29 +330,6 @@ func TestServeTakesSemicolons(t *testing.T) {
 		if !strings.Contains(got, `"url":"http://s.example/a;b=c"`) || !strings.Contains(got, `"allowed":false`) {
 			t.Errorf("%s: %s", semicolon, got)
 		}
-	}
-}
-
-// JSON is UTF-8 (RFC 8259 §8.1), whatever the line was.
-func TestServeStreamsAreUTF8(t *testing.T) {
-	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(http.ResponseWriter, *http.Request) {}))
-	list := strings.NewReplacer("é", "\xe9").Replace(`{"url":"http://s.example/é"}
-{"url":"http://s.example/","title":"é"}
-http://s.example/é
-é
-{"url":"http://s.example/\ufffd"}
-`)
-	_, got := v.do("POST", "/v1/decide", list, "Content-Type: "+mediaNDJSON)
-	reasons := ""
-	for line := range strings.Lines(got) {
-		var d answer.Verdict
-		if err := json.Unmarshal([]byte(line), &d); err != nil || !utf8.ValidString(line) {
-			t.Errorf("%q: %v", line, err)
-		}
-		reasons += d.Reason + " "
-	}
-	if want := "malformed no-rule no-rule malformed no-rule "; reasons != want {
-		t.Errorf("got %s, want %s", reasons, want)
 	}
 }
 

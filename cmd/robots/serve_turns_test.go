@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -67,14 +66,13 @@ func TestServeTurnsNeedTheirStore(t *testing.T) {
 // Over HTTP/2 a stream ends at the deadline of its answer, even if there is none yet: a wait is no such deadline.
 func TestServeTurnsAreWaitedForOverHTTP2(t *testing.T) {
 	tier.Gate(t)
-	dir := t.TempDir()
-	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	c := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: certified(t, cert, key)}, ForceAttemptHTTP2: true}
+	flags, pool := certified(t)
+	c := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
 	defer c.CloseIdleConnections()
 	s := newServer(&shell.App{Streams: shell.Streams{Err: t.Output()}})
 	s.limits.Question, s.limits.Answer = 800*time.Millisecond, 100*time.Millisecond
-	said, _, _ := startCommand(t, s.command(), s.App, []string{"--listen=127.0.0.1:0", "--cache=none", "--private",
-		siteServer(t, func(http.ResponseWriter, *http.Request) {}), "--tls-cert=" + cert, "--tls-key=" + key})
+	said, _, _ := startCommand(t, s.command(), s.App, append(flags, "--listen=127.0.0.1:0", "--cache=none", "--private",
+		siteServer(t, func(http.ResponseWriter, *http.Request) {})))
 	at := strings.TrimSpace(strings.TrimPrefix(said, "robots serve: "))
 	for i, wait := range []string{"2s", "1.5s"} { // the first has the place
 		res, got := talk(t, c, "POST", at+"/v1/turns", `{"url":"http://a.example/","wait":"`+wait+`"}`, "Content-Type: application/json")
