@@ -187,7 +187,7 @@ func (c *checker) print(out *shell.Output, v *answer.Verdict) {
 		out.Field("via", r)
 	}
 	out.Field("answer", v.Robots.String())
-	// Who meant a site that only speaks http sees a failure of https, and has not typed that.
+	// A user who meant a site that only speaks http sees a failure of https without having typed it.
 	if v.Robots.Status == nil && !strings.Contains(v.URL, "://") {
 		out.Field("hint", "without a scheme https is asked: for http write http://"+strings.TrimSpace(v.URL))
 	}

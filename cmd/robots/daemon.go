@@ -86,8 +86,8 @@ func (s *daemon) listen(log *slog.Logger, address, token string, protocols ...st
 	return tls.NewListener(l, &tls.Config{NextProtos: protocols, Certificates: []tls.Certificate{pair}}), nil
 }
 
-// url is where l is reached, with the port that the system has chosen for :0. Whoever starts a daemon reads
-// it from standard output.
+// url is where l is reached, with the port that the system has chosen for :0. The program that starts a
+// daemon reads it from standard output.
 func (s *daemon) url(l net.Listener) string {
 	if s.cert != "" {
 		return "https://" + l.Addr().String()
@@ -126,9 +126,9 @@ func (s *daemon) logger() (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(s.Err, options)), nil
 }
 
-// openGate makes a gate with the settings of a program that runs on. Without --cache, its place is the user's own, and
-// who has no such folder gets a warning and memory. With --connect-to another server answers, and the next run must not
-// take that for what the sites say.
+// openGate makes a gate with the settings of a program that runs on. Without --cache, its place is the user's own; if
+// there is no such folder, it warns and keeps files in memory. With --connect-to another server answers, and the next
+// run must not take that for what the sites say.
 func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
 	slog.SetDefault(log) // what the library says
 	n := s.Network       // a copy: the flag stays as it was given
@@ -147,7 +147,7 @@ func (s *daemon) openGate(log *slog.Logger) (*site.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Open has set what suits a run that ends. This comes before the first question.
+	// Open has set what suits a run that ends. This precedes the first question.
 	g.RunsOn(log, s.private)
 	return g, nil
 }

@@ -171,7 +171,7 @@ func pathsOf(pattern string) []string {
 	return []string{path}
 }
 
-// line tells what changes for one URL. Crawlers that the same lines bind before and after are told of together.
+// line tells what changes for one URL. Crawlers that the same lines bind before and after are reported together.
 func (d *differ) line(o *shell.Output, all []compared, l shell.Line) {
 	changes, crawlers := []string{}, map[string][]string{}
 	for _, c := range all {

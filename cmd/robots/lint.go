@@ -174,8 +174,8 @@ func isURL(arg string) bool {
 	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// readFile reads a file in a place where a URL may stand, too. Most who forget the scheme of a site name what looks like
-// one, and are told.
+// readFile reads a file where a URL may stand, too. Where there is none of a name that looks like a site without its
+// scheme, the error says what to write.
 func readFile(ctx context.Context, a *shell.App, name string) ([]byte, error) {
 	data, err := a.ReadFile(ctx, name)
 	host, _, _ := strings.Cut(name, "/")

@@ -3,7 +3,7 @@
 // (RFC 9309). Run "robots --help" for its subcommands and exit statuses.
 //
 // Each subcommand is a file here: its flags, and what it prints. Below them, answer has a question and its verdict,
-// shell the prompt, and site the network; serve and proxy are what answers over HTTP, and web what those two have in
+// shell the prompt, and site the network; serve and proxy answer over HTTP, and web is what those two have in
 // common. None of them knows a subcommand, and answer imports none of the others.
 package main
 
@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, std shell.Streams) int {
 	a := &shell.App{Streams: std}
 	help := bufio.NewWriter(std.Out) // for the library, which passes over what cannot be written or takes it for wrong usage
 	root := rootCommand(a, help)
-	// What is no command has no --help: "robots nosuch --help" is wrong usage, and not the help of robots.
+	// A name that is no command has no --help: "robots nosuch --help" is wrong usage, and not the help of robots.
 	root.DisableFlagParsing = len(args) > 0 && !strings.HasPrefix(args[0], "-")
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -83,7 +83,7 @@ func run(ctx context.Context, args []string, std shell.Streams) int {
 	case usage:
 		fmt.Fprintf(std.Err, "robots: %s\nRun '%s --help' for usage.\n", answer.Visible(err.Error()), cmd.CommandPath())
 		a.Status = shell.ExitUsage
-	// A failure with another cause is told as one, interrupted or not.
+	// A failure with another cause is reported as one, interrupted or not.
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		fmt.Fprintln(std.Err, "robots: interrupted")
 		a.Status = shell.ExitInterrupted
@@ -110,7 +110,7 @@ with them.
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 { // nobody has asked for the help, so it is no output
+			if len(args) == 0 { // the help was not asked for, so it is no output
 				cmd.SetOut(a.Err)
 				cmd.Help()
 				fmt.Fprintln(a.Err)

@@ -1,6 +1,6 @@
 package main
 
-// robots page and robots usage, which differ in what they show only. Packages page and usage of the library
+// robots page and robots usage, which differ only in what they show. Packages page and usage of the library
 // read the statements; what engines make of them is page.Rules.For and usage.For. A page is fetched without
 // asking robots.txt, because a person asks for this one; what robots.txt says about it is a part of the
 // answer.
@@ -79,7 +79,7 @@ func usageCommand(a *shell.App) *cobra.Command {
 }
 
 // pagerCommand makes a subcommand that sees a page and shows it, even if it could not be had. show writes text, and
-// returns fields for --json. The subcommand has no --cache: who asks wants to see what is there now.
+// returns fields for --json. The subcommand has no --cache: its user wants to see what is there now.
 func pagerCommand(a *shell.App, name, short, long string, show func(*pager, *seen) answer.Object) *cobra.Command {
 	p := &pager{App: a}
 	cmd := &cobra.Command{

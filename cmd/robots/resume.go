@@ -80,7 +80,7 @@ func (f *filterer) skip(ctx context.Context, in *bufio.Reader) (number int, err 
 	output, refused := readAgain(f.output), 0
 	line, err := output.next()
 	for ; err == nil; line, err = output.next() {
-		// A verdict has the number of its line: the URL in that may be on many lines, and is not as the line has it.
+		// A verdict has the number of its line: its URL may be on many lines, and written otherwise there.
 		var verdict struct{ Number int }
 		if f.JSON {
 			if err := json.Unmarshal(line, &verdict); err != nil {

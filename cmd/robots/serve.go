@@ -15,8 +15,8 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
-// server is "robots serve". Its fields but limits are flags. Each question may have an agent and a dialect of
-// its own: --agent and --as are for those that have none.
+// server is "robots serve". Its fields but limits are flags. Each question may name an agent and a
+// dialect: --agent and --as are for those that do not.
 type server struct {
 	daemon
 	hosts    []string
@@ -56,7 +56,7 @@ func newServer(a *shell.App) *server {
 	return &server{daemon: daemon{App: a}, limits: serve.UsualLimits}
 }
 
-// command makes the subcommand for s. run is told whether --trusted was given: its value may be the default.
+// command makes the subcommand for s. run learns whether --trusted was given: its value may be the default.
 func (s *server) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -109,7 +109,7 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 }
 
 // service makes all of the service but its gate. It opens nothing but the file of the token, so that wrong
-// usage is told before a socket is taken.
+// usage is reported before a socket is taken.
 func (s *server) service(gateways bool) (v *serve.Service, err error) {
 	if s.turnTime <= 0 {
 		return nil, shell.Usagef("--turn-time is %s: give more than 0s", s.turnTime)

@@ -44,7 +44,7 @@ type Agreement struct {
 // day on which it holds, in UTC, a Reason, and one rule or more, in groups as in robots.txt (RFC 9309 §2.2): a User-agent
 // line "*" is for each crawler that the entry does not name. Lines that begin with "#" are comments.
 //
-// The entry stands in for the robots.txt of the site: what it does not allow is disallowed. Of several entries for a site
+// The entry replaces the robots.txt of the site: what it does not allow is disallowed. Of several entries for a site
 // the first that has not ended decides. Anything else is an error that names the line: nothing is guessed.
 func Parse(data []byte) (*Agreements, error) {
 	r := reader{all: &Agreements{sites: map[fetch.Origin][]*Agreement{}}}

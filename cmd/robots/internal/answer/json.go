@@ -1,6 +1,6 @@
 package answer
 
-// JSON in and out. What is read is taken as nobody else could understand it otherwise: a name has one spelling, and is
+// JSON in and out. What is read means the same to every reader: a name has one spelling, and is
 // there once. encoding/json would take any case, and the last one.
 
 import (
@@ -72,7 +72,7 @@ func kindName(kind jsontext.Kind) string {
 	return kind.String()
 }
 
-// written is a Verdict as JSON has it: null in place of zeros.
+// written is a Verdict in JSON: null in place of zeros.
 type written struct {
 	Number     int             `json:"number"`
 	ID         json.RawMessage `json:"id"`

@@ -15,7 +15,7 @@ import (
 // site without a Crawl-delay.
 type adviser struct {
 	*judge
-	server *Server // whose answers are told of
+	server *Server // whose answers are reported
 	free   client.Transport
 }
 

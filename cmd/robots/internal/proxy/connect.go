@@ -61,7 +61,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 }
 
 // open begins a tunnel. It hands the connection over and returns: from then on it is like one that was accepted, and
-// each request in it takes a place of its own.
+// each request in it takes its own place.
 func (s *Server) open(w http.ResponseWriter, to string, leaf *tls.Certificate) {
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {

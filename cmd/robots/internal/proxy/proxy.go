@@ -59,8 +59,8 @@ type Server struct {
 	// none: the connection ends, or with HTTP/2 the stream.
 	Denial int
 
-	// Count is told of each answer: Passed, or the word that ends the type of a problem document. It must not block. If
-	// nil, none is counted.
+	// Count is called for each answer, with Passed or the word that ends the type of a problem document. It must not
+	// block. If nil, none is counted.
 	Count func(kind string)
 
 	agreed   *agreement.Agreements
@@ -254,7 +254,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.answer(w, r, why)
 }
 
-// explain makes the answer to what went wrong. Of a body that cannot be read (RFC 9112 §8) the client is told, and
+// explain makes the answer to what went wrong. A body that cannot be read (RFC 9112 §8) is reported to the client, and
 // the site is not blamed.
 func (s *Server) explain(w http.ResponseWriter, err error) Refusal {
 	if out, ok := w.(*writer); ok && out.body != nil {

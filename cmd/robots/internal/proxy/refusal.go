@@ -34,7 +34,7 @@ const Passed = "passed"
 // Advised is counted besides Passed where the gate would have refused.
 const Advised = "advised"
 
-// Kinds are all that Count is told of. A new kind of problem needs an entry here and in README.md, or it
+// Kinds are all that Count gets. A new kind of problem needs an entry here and in README.md, or it
 // appears in the metrics only once it has happened.
 var Kinds = []string{Passed, Advised, "rule", "unreachable", "tunnel", "target", "token", "busy", "unavailable", "failure"}
 
@@ -99,7 +99,7 @@ func notReached(err error) Refusal {
 }
 
 // refused is the answer to what the gate refuses. A certificate that is not accepted makes robots.txt
-// unreachable, but is told as what it is: no rule is to blame.
+// unreachable, but is reported as what it is: no rule is to blame.
 func refused(u *url.URL, a client.Answer, agreed *agreement.Agreements) Refusal {
 	if a.Reason == policy.ReasonUnreachable && causeOf(a.Unreachable) == badCertificate {
 		return notReached(a.Unreachable)
@@ -139,7 +139,7 @@ func causeOf(err error) string {
 	return ""
 }
 
-// failureOf is how a failure of the network is told: a status, and an error of RFC 9209 §2.3.
+// failureOf is how a failure of the network is reported: a status, and an error of RFC 9209 §2.3.
 func failureOf(err error) (status int, kind string) {
 	late, _ := errors.AsType[net.Error](err)
 	dns, _ := errors.AsType[*net.DNSError](err)

@@ -16,7 +16,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 )
 
-// Whoever needs a file, a site is asked for it once a minute at most, and then only for what has changed. In an
+// However many need a file, a site is asked for it once a minute at most, and then only for what has changed. In an
 // outage they see that, and no copy. A site that fails is asked less often, and not before it says.
 func TestASiteIsAskedForItsFileOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

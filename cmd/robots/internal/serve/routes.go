@@ -58,7 +58,7 @@ func (v *Service) Handler(draining context.Context) http.Handler {
 	mux.Handle("GET /v1/robots", v.question(ownOrigin(query(v.robots, "origin", "as"))))
 	mux.Handle("POST /v1/match", v.upload(query(v.match)))
 	mux.Handle("POST /v1/lint", v.upload(query(v.lint, "format")))
-	mux.Handle("POST /v1/turns", v.problems(query(v.turn))) // bounded apart: who waits for a turn blocks no question
+	mux.Handle("POST /v1/turns", v.problems(query(v.turn))) // bounded apart: a wait for a turn blocks no question
 	mux.Handle("POST /v1/turns/{id}", v.problems(query(v.endTurn)))
 	mux.Handle("DELETE /v1/turns/{id}", v.problems(query(v.endTurn)))
 	mux.HandleFunc("GET /v1/openapi.json", describe)

@@ -78,7 +78,7 @@ func (v *Service) Open(g *site.Gate) {
 	}
 }
 
-// fetched counts readings, and has the log say why one failed. It is told of each robots.txt that was read: by get,
+// fetched counts readings, and has the log say why one failed. It gets each robots.txt that was read: by get,
 // and for turns, which the client.Transport fetches for, by the Trace of the gate.
 func (v *Service) fetched(_ context.Context, f client.FetchedInfo) {
 	v.metrics.Fetched(f)
@@ -101,7 +101,7 @@ func (v *Service) admit(ctx context.Context, n int64) (release func(), err error
 }
 
 // answer has write write an answer of any size, gives up what release stands for, and only then sends it: a slow client
-// holds the answer, and nothing of the work for it. If write fails, nothing was sent, and the error is told. A rule is
+// holds the answer, and nothing of the work for it. If write fails, nothing was sent: its error is returned. A rule is
 // as long as its site likes, so every answer that quotes one is sent by this.
 func (v *Service) answer(
 	w http.ResponseWriter, status int, contentType string, release func(), write func(io.Writer) error,
@@ -157,8 +157,8 @@ func (v *Service) text(
 	return b.Bytes, func() { done(); b.Release() }, nil
 }
 
-// What strangers send is their choice in number, size and pace, so each of these has a bound. Who asks too much at a
-// time gets a 429 with a Retry-After, what is too large gets a 413, and who stalls loses the connection.
+// What strangers send is their choice in number, size and pace, so each of these has a bound. What asks too much at a
+// time gets a 429 with a Retry-After, what is too large gets a 413, and what stalls loses the connection.
 
 // The bounds of the service. maxText is twice what crawlers read, since that a file is too long is a finding, too.
 // maxBody is for a question of /v1/match: a maxText of control characters, which JSON writes with six bytes each,
@@ -215,7 +215,7 @@ type Limits struct {
 }
 
 // UsualLimits suit a machine with some hundred MiB to spare. Question is longer than the usual --timeout, so that a
-// slow site is told as what it is, and not as a question that took too long. The other times are for clients: who
+// slow site is reported as what it is, and not as a question that took too long. The other times are for clients: what
 // sends or takes nothing for so long has stalled.
 var UsualLimits = Limits{
 	Questions: 1024, Streams: 32, Turns: 4096, Work: 64 << 20, Held: 64 << 20,

@@ -1,7 +1,7 @@
 package serve
 
 // POST /v1/turns and what ends a turn. The waiting is done by package client (Transport.Turn); here a turn gets an ID
-// and a lease, because the client that holds it may never come back. Who waits is bounded by Limits.Turns, and takes no
+// and a lease, because the client that holds it may never come back. Waits are bounded by Limits.Turns, and take no
 // place of a question: a place is reserved before the wait, and goes with the turn to its lease.
 
 import (
@@ -45,7 +45,7 @@ type turnAnswer struct {
 const (
 	usualWait = 30 * time.Second // for a turn
 	leastWait = 100 * time.Millisecond
-	awayWait  = 5 * time.Second // until the server of turns may be back, or nobody knows
+	awayWait  = 5 * time.Second // until the server of turns may be back: a guess
 	maxWait   = 2 * time.Minute
 	maxJSON   = 4*answer.MaxURL + 4<<10 // of a small question
 )
@@ -90,7 +90,7 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request, _ url.Values) err
 		_, err := out.WriteTo(to)
 		return err
 	})
-	if err != nil || r.Context().Err() != nil { // the client has gone, or is told of no turn
+	if err != nil || r.Context().Err() != nil { // the client has gone, or gets no turn
 		v.turns.End(id)
 	}
 	return err
@@ -205,7 +205,7 @@ func (v *Service) readTurn(w http.ResponseWriter, r *http.Request) (q turnQuesti
 	return q, wait, nil
 }
 
-// endTurn answers POST and DELETE /v1/turns/ID. A status is told to the Pacer, which backs off after a 429 or
+// endTurn answers POST and DELETE /v1/turns/ID. A status is passed to the Pacer, which backs off after a 429 or
 // a 5xx, and after 0, which means that no answer came. Without one, nothing is said about the site.
 func (v *Service) endTurn(w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	var said struct {
@@ -244,7 +244,7 @@ func (v *Service) readJSON(w http.ResponseWriter, r *http.Request, into any, typ
 	return readObject(body, into)
 }
 
-// leases are the turns that clients hold for a time, each by an ID that cannot be guessed: who knows it may end the
+// leases are the turns that clients hold for a time, each by an ID that cannot be guessed: its holder may end the
 // turn. Each has a place in Bounded, taken before Add, until Take or End.
 type leases struct {
 	Time    time.Duration // until one lapses

@@ -1,4 +1,4 @@
-// Package shell is what the subcommands have in common at a prompt: streams, exit statuses, how wrong usage is told,
+// Package shell is what the subcommands have in common at a prompt: streams, exit statuses, errors of usage,
 // answers in the order of their lines, and the line that shows how far they are.
 package shell
 

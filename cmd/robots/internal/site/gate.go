@@ -109,7 +109,7 @@ func (g *Gate) Source(load func(context.Context, fetch.Origin, *fetch.Result) (*
 	}
 }
 
-// FetcherFor is the Fetcher of g, or for another dialect than its own one like it, with bounds of its own. It is
+// FetcherFor is the Fetcher of g or, for another dialect, one like it with its own bounds. It is
 // called when g has its settings.
 func (g *Gate) FetcherFor(d policy.Dialect) *fetch.Fetcher {
 	f := g.Fetcher

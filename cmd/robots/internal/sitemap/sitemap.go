@@ -41,7 +41,7 @@ var (
 
 // Reader reads sitemaps. All fields must be set.
 type Reader struct {
-	// Open gets a sitemap. Its error is told to Failed.
+	// Open gets a sitemap. Its error goes to Failed.
 	Open func(ctx context.Context, u *url.URL) (io.ReadCloser, error)
 
 	// URL is called with each URL that is listed, as it is written. Its error ends Read. A URL that two sitemaps list

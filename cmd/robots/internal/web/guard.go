@@ -119,7 +119,7 @@ func (g Gateways) Trusts(r *http.Request) bool {
 
 // Target returns the URL of the original request, which arrives in one of three forms:
 //
-//   - X-Original-URL, as nginx is told to set it;
+//   - X-Original-URL, as nginx is configured to set it;
 //   - X-Forwarded-Proto, -Host and -Uri, as Caddy and Traefik set them;
 //   - the path behind prefix, with Host and X-Forwarded-Proto, from Envoy.
 //

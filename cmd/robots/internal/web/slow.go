@@ -139,7 +139,7 @@ func NewMemory(most int64) *Memory {
 	return m
 }
 
-// Take waits, in the order of the calls, until n bytes are left, or for ctx. Who holds them must not wait for a client.
+// Take waits, in the order of the calls, until n bytes are left, or for ctx. Their holder must not wait for a client.
 func (m *Memory) Take(ctx context.Context, n int64) error {
 	err := m.left.Acquire(ctx, n)
 	if err == nil {
