@@ -163,7 +163,7 @@ func newLateError(o fetch.Origin, late *pace.Late) *LateError {
 // expires sooner than its delay would otherwise get nothing but requests for the file.
 const freshTime = time.Minute
 
-// recheck decides once more on a request whose turn has come, and that has stood first in line since a moment: by what
+// recheck decides once more on a request whose turn has come, and that was first in line from a given time on: by what
 // the cache holds, else by what it last held if that is fresh, else by what robots.txt says now.
 func (g *gate) recheck(ctx context.Context, req *http.Request, r *ruling, first time.Time) error {
 	seen, start := r.result, time.Now()
