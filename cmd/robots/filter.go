@@ -56,7 +56,7 @@ const (
 	malformed
 )
 
-// failures are what --fail-on takes, and the status that each is. Without the flag, a list that was filtered is a success
+// failures are what --fail-on takes, each with its status. Without the flag, a list that was filtered is a success
 // whatever its lines are.
 var (
 	failures = []string{refused: "refused", unknown: "unknown", malformed: "malformed"}
