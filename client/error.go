@@ -36,7 +36,7 @@ func notSentIf(err error) error {
 func notSentf(format string, args ...any) error { return notSent{fmt.Errorf(format, args...)} }
 
 // LateError says that a turn at an origin cannot come before the caller's deadline, or, from [Transport.Try], that it
-// has not come yet. Ask again at At. It is ErrNotSent, and no time-out: it comes before the deadline. Its text says if
+// has not come yet. Ask again at At. It is ErrNotSent, and not a time-out: it precedes the deadline. Its text says if
 // robots.txt is being read, Pacer.Turns fails, or another request has to end first.
 type LateError struct {
 	Origin fetch.Origin // where the turn is late: not at the URL's origin, if its robots.txt is redirected
