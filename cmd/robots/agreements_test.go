@@ -35,14 +35,19 @@ func TestServeAndProxyKeepAgreements(t *testing.T) {
 		allowed bool
 		because string // of JSON
 		why     string // of a refusal
+		page    string
 	}{
-		{"http://site.example/private/open", true, `"reason":"agreement","line":5,`, ""},
-		{"http://down.example/private/open", true, `"reason":"agreement","line":11,`, ""},
-		{"http://site.example/promised", false, `"reason":"agreement","line":6,`, "line 6 of the agreements, until 2199-03-31T23:59:59Z: Disallow: /promised (ticket 4711)"},
-		{"http://site.example/private", false, `"reason":"agreement","line":1,`, "line 1 of the agreements, until 2199-03-31T23:59:59Z: Disallow: / (ticket 4711)"},
-		{"http://other.example/private/open", false, `"reason":"rule","line":2,`, "line 2: Disallow: /private"},
-		{"http://down.example/", false, `"reason":"agreement","line":7,`, "line 7 of the agreements"},
+		{"http://site.example/private/open", true, `"reason":"agreement","line":5,`, "", "Refused by line 2: Disallow: /private"},
+		{"http://down.example/private/open", true, `"reason":"agreement","line":11,`, "", "Refused: robots.txt is unreachable"},
+		{"http://site.example/promised", false, `"reason":"agreement","line":6,`, "line 6 of the agreements, until 2199-03-31T23:59:59Z: Disallow: /promised (ticket 4711)", "Allowed: no rule matches"},
+		{"http://site.example/private", false, `"reason":"agreement","line":1,`, "line 1 of the agreements, until 2199-03-31T23:59:59Z: Disallow: / (ticket 4711)", "Refused by line 2: Disallow: /private"},
+		{"http://other.example/private/open", false, `"reason":"rule","line":2,`, "line 2: Disallow: /private", "Refused by line 2: Disallow: /private"},
+		{"http://down.example/", false, `"reason":"agreement","line":7,`, "line 7 of the agreements", "Refused: robots.txt is unreachable"},
 	} {
+		_, doc := v.page("GET", "?site="+row.url, "") // which quotes the file of the site
+		if got := doc.first("span", "say"); !strings.HasPrefix(got, row.page) {
+			t.Errorf("the page of %s: got %q, want %q", row.url, got, row.page)
+		}
 		answers := map[string]string{}
 		_, answers["decide"] = v.do("GET", "/v1/decide?url="+row.url, "")
 		_, answers["all"] = v.do("GET", "/v1/decide?as=all&url="+row.url, "")

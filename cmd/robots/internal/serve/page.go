@@ -144,9 +144,9 @@ func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
+	who.Agreed = nil // the page quotes the file
 	lines, err := f.lines()
-	others := (&answer.Asker{Agreed: v.Agreed}).Everyone()
-	return &pageAnswer{asker: who, others: others, Form: f, lines: lines, Token: who.Agent, Reader: readers[who.Dialect]}, err
+	return &pageAnswer{asker: who, others: new(answer.Asker).Everyone(), Form: f, lines: lines, Token: who.Agent, Reader: readers[who.Dialect]}, err
 }
 
 // pageForm is the question in the form of the page. It is shown again as it was typed, unlike all else on the
