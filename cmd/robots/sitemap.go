@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -31,19 +30,7 @@ type lister struct {
 	out    shell.Output
 	origin fetch.Origin
 	robots *fetch.Result
-	found  struct {
-		URLs    int        `json:"urls"`
-		Refused int        `json:"refused"`
-		By      []*refusal `json:"by"`
-	}
-}
-
-// refusal is a line of robots.txt, or why URLs are not asked about.
-type refusal struct {
-	Because string `json:"because"`
-	Line    *int   `json:"line"`
-	URLs    int    `json:"urls"`
-	Example string `json:"example"`
+	found  sitemap.Count
 }
 
 const sitemapHelp = `Sitemap writes the URLs that the sitemaps of a site list, one a line. It reads
@@ -89,7 +76,7 @@ func (l *lister) run(ctx context.Context, gate *site.Gate, u *url.URL, o fetch.O
 	if l.robots, _, err = gate.Find(ctx, o); err != nil {
 		return err
 	}
-	l.origin, l.found.By = o, []*refusal{}
+	l.origin, l.found.By = o, []*sitemap.Refusal{}
 	sitemaps := slices.Collect(l.robots.Policy.Sitemaps())
 	relative := l.relative()
 	switch {
@@ -101,12 +88,12 @@ func (l *lister) run(ctx context.Context, gate *site.Gate, u *url.URL, o fetch.O
 		return nil
 	}
 	r := sitemap.Reader{
-		Open:   func(ctx context.Context, u *url.URL) (io.ReadCloser, error) { return l.open(ctx, gate, u) },
-		URL:    l.write,
-		Failed: l.failed,
+		// Ten times the time of a robots.txt: it may have to wait for its turn, and have 50 MB.
+		Client:    &http.Client{Transport: gate.Transport, Timeout: 10 * l.Timeout},
+		UserAgent: l.UserAgent, URL: l.write, Failed: l.failed, Files: 1000,
 	}
 	if l.refused {
-		r.URL = l.count
+		r.URL = func(loc string) error { l.found.Add(&l.Asker, o, l.robots, loc); return nil }
 	}
 	if err := r.Read(ctx, sitemaps...); err != nil {
 		return err
@@ -130,33 +117,9 @@ func (l *lister) relative() (found bool) {
 	return found
 }
 
-// count counts a URL, and if it is refused, what refuses it.
-func (l *lister) count(loc string) error {
-	l.found.URLs++
-	because, line := "no URL of this site", 0
-	q := answer.ReadListed(l.Dialect, l.found.URLs, loc)
-	if q.Err == nil && q.Origin == l.origin {
-		q.Result = l.robots
-		v := l.Verdict(&q, l.Decide(&q))
-		if v.Allowed {
-			return nil
-		}
-		because, line = v.Because(), v.Line
-		l.found.Refused++
-	}
-	i := slices.IndexFunc(l.found.By, func(r *refusal) bool { return r.Because == because })
-	if i < 0 {
-		i = len(l.found.By)
-		by := &refusal{Because: because, Line: answer.OrNull(line), Example: answer.Redacted(loc)}
-		l.found.By = append(l.found.By, by)
-	}
-	l.found.By[i].URLs++
-	return nil
-}
-
-// tell writes what count has found, the most first.
+// tell writes what was found, the most first.
 func (l *lister) tell() {
-	slices.SortStableFunc(l.found.By, func(a, b *refusal) int { return b.URLs - a.URLs })
+	l.found.Sort()
 	if l.found.Refused > 0 {
 		l.out.Worsen(shell.ExitRefused)
 	}
@@ -168,23 +131,6 @@ func (l *lister) tell() {
 	for _, r := range l.found.By {
 		fmt.Fprintf(&l.out, "  %6d  %s: such as %s\n", r.URLs, r.Because, answer.Visible(r.Example))
 	}
-}
-
-// open asks for a sitemap. It has ten times the time of a robots.txt: it may have to wait for its turn, and have 50 MB.
-func (l *lister) open(ctx context.Context, gate *site.Gate, u *url.URL) (io.ReadCloser, error) {
-	req, err := l.Get(ctx, u.String())
-	if err != nil {
-		return nil, err
-	}
-	resp, err := (&http.Client{Transport: gate.Transport, Timeout: 10 * l.Timeout}).Do(req)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		resp.Body.Close()
-		return nil, fmt.Errorf("status %s", resp.Status)
-	}
-	return resp.Body, nil
 }
 
 // write writes a URL, in blocks.

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strings"
 	"unicode/utf8"
@@ -24,7 +25,6 @@ const (
 	maxLoc   = 2048     // bytes of one URL
 	maxToken = 64 << 10 // bytes of one tag, text or comment
 	maxDepth = 32       // of elements
-	maxFiles = 1000     // that one Read opens: those of robots.txt, and of their indexes
 )
 
 // Errors of one sitemap.
@@ -36,13 +36,13 @@ var (
 	errEncoding = errors.New("not in UTF-8")
 	errFormat   = errors.New("neither a urlset, nor a sitemapindex, nor a list of URLs in text")
 	errNested   = errors.New("an index that an index lists")
-	errFiles    = fmt.Errorf("%d sitemaps are the most that are read", maxFiles)
 )
 
 // Reader reads sitemaps. All fields must be set.
 type Reader struct {
-	// Open gets a sitemap. Its error goes to Failed.
-	Open func(ctx context.Context, u *url.URL) (io.ReadCloser, error)
+	// Client asks for sitemaps, by the name of UserAgent.
+	Client    *http.Client
+	UserAgent string
 
 	// URL is called with each URL that is listed, as it is written. Its error ends Read. A URL that two sitemaps list
 	// comes twice.
@@ -50,6 +50,9 @@ type Reader struct {
 
 	// Failed is called with each sitemap that could not be read to its end, and why; what came before counts.
 	Failed func(sitemap string, err error)
+
+	// Files is how many sitemaps Read opens at most: those of robots.txt, and of their indexes.
+	Files int
 }
 
 // Read reads the sitemaps at locs, and those that they list if they are indexes. It returns an error of URL, or that of
@@ -58,8 +61,8 @@ func (r *Reader) Read(ctx context.Context, locs ...string) error {
 	seen := map[string]bool{}
 	var listed []string
 	index := func(loc string) error {
-		if len(listed) == maxFiles {
-			return errFiles
+		if len(listed) == r.Files {
+			return r.full()
 		}
 		listed = append(listed, loc)
 		return nil
@@ -78,13 +81,15 @@ func (r *Reader) Read(ctx context.Context, locs ...string) error {
 	return nil
 }
 
+func (r *Reader) full() error { return fmt.Errorf("%d sitemaps are the most that are read", r.Files) }
+
 // read reads one sitemap, unless it was read before.
 func (r *Reader) read(ctx context.Context, seen map[string]bool, loc string, index func(string) error) error {
 	if seen[loc] {
 		return nil
 	}
-	if len(seen) >= maxFiles {
-		r.Failed(loc, errFiles)
+	if len(seen) >= r.Files {
+		r.Failed(loc, r.full())
 		return nil
 	}
 	seen[loc] = true
@@ -104,12 +109,20 @@ func (r *Reader) file(ctx context.Context, loc string, page, index func(string) 
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return errors.New("not the URL of a sitemap")
 	}
-	body, err := r.Open(ctx, u)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, loc, nil)
 	if err != nil {
 		return err
 	}
-	defer body.Close()
-	return parse(body, page, index)
+	req.Header.Set("User-Agent", r.UserAgent)
+	res, err := r.Client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %s", res.Status)
+	}
+	return parse(res.Body, page, index)
 }
 
 // parse reads one sitemap. It calls page or index with what the file lists.

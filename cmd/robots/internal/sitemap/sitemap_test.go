@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -103,13 +103,23 @@ func TestASitemapIsReadAsFarAsItCanBe(t *testing.T) {
 	}
 }
 
+// site has files by their paths.
+type site map[string]string
+
+func (s site) RoundTrip(req *http.Request) (*http.Response, error) {
+	file, ok := s[req.URL.Path[1:]]
+	status := map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[ok]
+	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(file)), Request: req}, nil
+}
+
 func TestSitemapsOfASite(t *testing.T) {
-	const site = "https://a.example/"
+	const at = "https://a.example/"
 	web := map[string]string{
-		"index": fmt.Sprintf(index, site+"a"),
-		"two":   strings.Replace(fmt.Sprintf(index, site+"a"), "</sitemap>", "</sitemap><sitemap><loc>"+site+"gone</loc></sitemap><sitemap><loc>"+site+"b.gz</loc></sitemap>", 1),
-		"self":  fmt.Sprintf(index, site+"self"),
-		"deep":  fmt.Sprintf(index, site+"index"),
+		"index": fmt.Sprintf(index, at+"a"),
+		"two":   strings.Replace(fmt.Sprintf(index, at+"a"), "</sitemap>", "</sitemap><sitemap><loc>"+at+"gone</loc></sitemap><sitemap><loc>"+at+"b.gz</loc></sitemap>", 1),
+		"four":  strings.Replace(fmt.Sprintf(index, at+"x"), "</sitemap>", "</sitemap>"+strings.Repeat("<sitemap><loc>"+at+"x</loc></sitemap>", 4), 1),
+		"self":  fmt.Sprintf(index, at+"self"),
+		"deep":  fmt.Sprintf(index, at+"index"),
 		"short": fmt.Sprintf(index, "/a"),
 		"page":  head + "<url><loc>index.html</loc></url>" + tail,
 		"a":     head + one + tail,
@@ -127,21 +137,19 @@ func TestSitemapsOfASite(t *testing.T) {
 		{[]string{"gone", "a"}, []string{"1"}, []string{"gone"}},
 		{[]string{"short"}, nil, []string{"/a"}},
 		{[]string{"page"}, []string{"index.html"}, nil},
+		{[]string{"page", "gone", "index", "b.gz"}, []string{"index.html", "1"}, []string{"gone", "b.gz"}},
+		{[]string{"four"}, nil, []string{"four", "x"}},
 	} {
 		var got, failed []string
 		r := &Reader{
-			Open: func(_ context.Context, u *url.URL) (io.ReadCloser, error) {
-				if file, ok := web[u.Path[1:]]; ok {
-					return io.NopCloser(strings.NewReader(file)), nil
-				}
-				return nil, errors.New("404")
-			},
-			URL:    func(loc string) error { got = append(got, strings.TrimPrefix(loc, site)); return nil },
-			Failed: func(loc string, err error) { failed = append(failed, strings.TrimPrefix(loc, site)) },
+			Client: &http.Client{Transport: site(web)},
+			URL:    func(loc string) error { got = append(got, strings.TrimPrefix(loc, at)); return nil },
+			Failed: func(loc string, err error) { failed = append(failed, strings.TrimPrefix(loc, at)) },
+			Files:  4,
 		}
 		var locs []string
 		for _, loc := range row.locs {
-			locs = append(locs, site+loc)
+			locs = append(locs, at+loc)
 		}
 		if err := r.Read(context.Background(), locs...); err != nil {
 			t.Errorf("%v: got error %v, want none", row.locs, err)
@@ -155,11 +163,10 @@ func TestSitemapsOfASite(t *testing.T) {
 func TestAnErrorOfTheCallerEndsTheReading(t *testing.T) {
 	full := errors.New("disk full")
 	r := &Reader{
-		Open: func(context.Context, *url.URL) (io.ReadCloser, error) {
-			return io.NopCloser(strings.NewReader(head + one + one + tail)), nil
-		},
+		Client: &http.Client{Transport: site{"s": head + one + one + tail}},
 		URL:    func(string) error { return full },
 		Failed: func(loc string, err error) { t.Errorf("%s failed with %v, want no word", loc, err) },
+		Files:  1,
 	}
 	if err := r.Read(context.Background(), "https://a.example/s"); err != full {
 		t.Errorf("got %v, want %v", err, full)
