@@ -216,6 +216,12 @@ func pageSite(w http.ResponseWriter, r *http.Request) {
 	case "hostile.example":
 		w.Header().Set("ETag", `"<script>pwned=1</script>"`)
 		w.Write([]byte(hostileFile))
+	case "mapped.example":
+		if r.URL.Path == "/s.txt" {
+			w.Write([]byte("http://mapped.example/\nhttp://mapped.example/cart/" + strings.Repeat("long", 100) + "\n"))
+			return
+		}
+		w.Write([]byte("User-agent: *\nDisallow: /cart/\nCrawl-delay: 0.01\nSitemap: http://mapped.example/s.txt\nSitemap: http://mapped.example/cart/s.txt\n"))
 	case "listed.example":
 		if r.URL.Path != "/robots.txt" {
 			w.Header().Set("Content-Type", "text/html")
@@ -233,6 +239,8 @@ const manyURLs = "?site=http://moved.example/private/x&agent=ExampleBot&urls=/se
 	"http://other.example/a%0A//"
 
 const listedURL = "?site=http://listed.example/essay&agent=ExampleBot&read=1"
+
+const mappedURL = "?site=http://mapped.example&agent=ExampleBot&sitemaps=1"
 
 func TestPageInChromium(t *testing.T) {
 	tier.Nightly(t)
@@ -256,7 +264,7 @@ func TestPageInChromium(t *testing.T) {
 
 func pageLooks(t *testing.T, browser context.Context, at string) {
 	for name, question := range map[string]string{
-		"empty": "", "pasting": "?source=text", "many": manyURLs, "listed": listedURL,
+		"empty": "", "pasting": "?source=text", "many": manyURLs, "listed": listedURL, "mapped": mappedURL,
 		"one":  "?site=http://shop.example/private/x&agent=ExampleBot",
 		"down": "?site=http://down.example/x", "none": "?site=http://none.example", "wrong": "?site=mailto:x",
 		"hostile": "?site=http://hostile.example/private%0A",
@@ -459,6 +467,8 @@ func pageWithoutScript(t *testing.T, browser context.Context, at string) {
 	p.run(chromedp.Navigate(at+"?site=http://shop.example/cart/1"), chromedp.Click(chromedp.CSS(`button[name="edit"]`)))
 	says("#robots", "# The shop")
 	says("#u1 h3 .say", "Refused by line 9: Disallow: /cart/")
+	p.run(chromedp.Navigate(at+"?site=http://mapped.example/"), chromedp.Click(chromedp.CSS(`button[name="sitemaps"]`)))
+	says("#counted", "1 of 2 URLs read in the sitemaps is refused")
 }
 
 // quotes checks that the hostile file is on the page, as text.

@@ -3,16 +3,19 @@ package serve
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/page"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/sitemap"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	rules "github.com/robotsgate/robotsgate/policy/page"
@@ -68,7 +71,12 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 	var said rules.Rules
 	if f.Read && !f.Edit { // before there is a file to hold: this waits for the site, too
 		if at, said, err = v.readPage(ctx, u); err != nil {
-			a.Unread = answer.Visible(err.Error())
+			a.Unread = append(a.Unread, "The page was not read: "+answer.Visible(err.Error()))
+		}
+	}
+	if f.Sitemaps && !f.Edit {
+		if a.Sitemaps, err = v.readSitemaps(ctx, a.asker, o); err != nil {
+			a.Unread = append(a.Unread, "The sitemaps were not read: "+answer.Visible(err.Error()))
 		}
 	}
 	res, until, release, err := v.whole(ctx, o, costOfPage)
@@ -98,9 +106,9 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 const maxPage = 1 << 20
 
 // readPage reads a page, for the question "may this be listed?", and returns where it is, behind redirects, and what it
-// says to crawlers. It is the only page of a site that the service reads, and it goes through the gate: robots.txt
-// decides for the crawler of --agent, and turns are kept. A reading takes the place of a stream, which bounds how many
-// there are.
+// says to crawlers. Besides sitemaps, it is all that the service reads of a site, and it goes through the gate:
+// robots.txt decides for the crawler of --agent, and turns are kept. A reading takes the place of a stream, which bounds
+// how many there are.
 func (v *Service) readPage(ctx context.Context, page *url.URL) (at *url.URL, said rules.Rules, err error) {
 	if !v.streams.Take() {
 		return nil, said, web.Busy()
@@ -122,6 +130,36 @@ func (v *Service) readPage(ctx context.Context, page *url.URL) (at *url.URL, sai
 	read := client.PageRules(res)
 	_, err = io.Copy(io.Discard, io.LimitReader(res.Body, maxPage))
 	return res.Request.URL, read.Rules(), err
+}
+
+// readSitemaps counts what the robots.txt of o refuses to k of the URLs in the sitemaps that it names. They are asked for
+// as readPage asks for a page, and all of them together have the time of one robots.txt.
+func (v *Service) readSitemaps(ctx context.Context, k answer.Asker, o fetch.Origin) (*pageSitemaps, error) {
+	if !v.streams.Take() {
+		return nil, web.Busy()
+	}
+	defer v.streams.Free()
+	res, _, release, err := v.whole(ctx, o, costOfParse)
+	if err != nil {
+		return nil, err
+	}
+	res = res.In(k.Dialect)
+	release() // not while sitemaps are waited for
+	named := slices.Collect(res.Policy.Sitemaps())
+	if named == nil {
+		return nil, cmp.Or(res.Err, errors.New("robots.txt names none by a whole URL"))
+	}
+	ctx, cancel := context.WithTimeout(ctx, v.gate.Fetcher.Timeout)
+	defer cancel()
+	s := &pageSitemaps{Count: sitemap.Count{Most: maxRefusals}}
+	r := sitemap.Reader{
+		Client: &http.Client{Transport: v.gate.Transport}, UserAgent: v.gate.Fetcher.UserAgent,
+		URL:    func(loc string) error { s.Add(&k, o, res, loc); return ctx.Err() },
+		Failed: s.failed, Files: maxSitemaps,
+	}
+	s.Late = r.Read(ctx, named...) != nil
+	s.Sort()
+	return s, nil
 }
 
 // readForm reads the form from the query, or from the body of a POST, where the same rules hold.
@@ -152,27 +190,28 @@ func (v *Service) newPageAnswer(f *pageForm) (*pageAnswer, error) {
 // pageForm is the question in the form of the page. It is shown again as it was typed, unlike all else on the
 // page: with escapes in it, it would be another question when it is sent again.
 type pageForm struct {
-	Pasted bool // Robots is the file; else Site is asked for its own
-	Edit   bool // the file of Site is wanted in the form
-	Lint   bool // mistakes are sought in a long file, too
-	Read   bool // Site is a page, which is read, too
-	Robots string
-	Site   string
-	URLs   string // one on each line; of Site, a path will do
-	Agent  string
-	As     string // a dialect; empty: that of the crawler
+	Pasted   bool // Robots is the file; else Site is asked for its own
+	Edit     bool // the file of Site is wanted in the form
+	Lint     bool // mistakes are sought in a long file, too
+	Read     bool // Site is a page, which is read, too
+	Sitemaps bool // those of Site are read, too
+	Robots   string
+	Site     string
+	URLs     string // one on each line; of Site, a path will do
+	Agent    string
+	As       string // a dialect; empty: that of the crawler
 }
 
 // parseForm reads the form from a query. What is too long is emptied in f, because the page shows f with the error.
 func parseForm(query string) (f pageForm, err error) {
-	q, err := parameters(query, "source", "robots", "site", "urls", "crawler", "agent", "pick", "as", "edit", "lint", "read")
+	q, err := parameters(query, "source", "robots", "site", "urls", "crawler", "agent", "pick", "as", "edit", "lint", "read", "sitemaps")
 	if err != nil {
 		return f, err
 	}
 	f = pageForm{
 		Robots: q.Get("robots"), Site: strings.TrimSpace(q.Get("site")), URLs: q.Get("urls"),
 		Agent: strings.TrimSpace(q.Get("agent")), As: q.Get("as"), Edit: q.Get("edit") != "", Lint: q.Get("lint") != "",
-		Read: q.Get("read") != "",
+		Read: q.Get("read") != "", Sitemaps: q.Get("sitemaps") != "",
 	}
 	if f.Agent == "" { // what is typed counts before what is chosen
 		f.Agent = q.Get("crawler")
@@ -182,7 +221,7 @@ func parseForm(query string) (f pageForm, err error) {
 	}
 	switch source := q.Get("source"); source {
 	case "text": // a site left over from the other form must not be asked
-		f.Pasted, f.Site, f.Read = true, "", false
+		f.Pasted, f.Site, f.Read, f.Sitemaps = true, "", false, false
 	case "", "site":
 		f.Robots = ""
 	default:
@@ -212,6 +251,9 @@ func (f *pageForm) Link() string {
 	maps.DeleteFunc(q, func(_ string, values []string) bool { return values[0] == "" })
 	if f.Read {
 		q.Set("read", "1")
+	}
+	if f.Sitemaps {
+		q.Set("sitemaps", "1")
 	}
 	if f.Pasted {
 		q.Set("source", "text")

@@ -190,6 +190,8 @@ const (
 	maxPageURLs = 50       // a longer list is for POST /v1/decide
 	maxPageText = 64 << 10 // bytes of all of them
 	maxLink     = 16 << 10 // bytes that a link may have
+	maxSitemaps = 20       // that are read
+	maxRefusals = 50       // lines that refuse URLs of sitemaps
 	lintAtOnce  = 64 << 10 // bytes of a file; to judge a longer one takes longer than to decide
 	costOfPage  = 48       // memory for each byte of a file or form: five dialects and lint read it
 )

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/cmd/robots/internal/sitemap"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy/lint"
@@ -85,8 +86,9 @@ type pageAnswer struct {
 	Remarks  []pageMistake
 	Unlinted bool // mistakes were not sought
 	Listings []answer.Listing
-	Unread   string    // why the page was not read
-	File     *pageFile // nil: there is none
+	Sitemaps *pageSitemaps // nil: they were not read
+	Unread   []string      // why the page or its sitemaps were not read
+	File     *pageFile     // nil: there is none
 }
 
 // pageReading is the file in a dialect. There is one for each, so that the page can show where they differ.
@@ -306,6 +308,19 @@ func (f *pageFile) line(l lint.Line) *pageLine {
 		p.Text, p.Comment = text[:at], text[at:]
 	}
 	return p
+}
+
+// pageSitemaps is what a robots.txt refuses of the URLs in the sitemaps that it names.
+type pageSitemaps struct {
+	sitemap.Count
+	Failed sitemap.Count // of sitemaps that were not read to their end, by why, of which maxSitemaps bounds the number
+	Late   bool          // time was up
+}
+
+func (s *pageSitemaps) failed(loc string, err error) {
+	why, _ := shorten(strings.TrimPrefix(err.Error(), fmt.Sprintf("Get %q: ", loc)))
+	loc, _ = shorten(answer.Redacted(loc))
+	s.Failed.Note(why, 0, loc)
 }
 
 type pageCame struct {
