@@ -144,6 +144,10 @@ func (c *Cache) find(k key, f *flight, src *Source) (any, error) {
 		return c.unasked(k, err)
 	}
 	r = r.In(src.Dialect)
+	if c.backing != nil && failed(r) && !st.unknown { // what another process has put meanwhile must not be displaced
+		st, _ = c.compare(k, f.known)
+		f.known = st.state
+	}
 	now := time.Now()
 	n := c.arrived(f.known, r, st, now)
 	l := c.publish(k, n, now)

@@ -281,6 +281,44 @@ func TestProcessesShareOneFetch(t *testing.T) {
 	}
 }
 
+// An outage displaces nothing that another process has put while it was found out: a Store may have no locks, and a lock
+// may be lost.
+func TestAFailureLeavesWhatAnotherProcessHasPut(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		before      *fetch.Result // in the Store; nil: nothing
+		put, failed *fetch.Result
+		want, next  string // of the one that failed, and of the next process, which meets a 429
+	}{
+		{"503", nil, rules("/private"), outage(503), "rules", "rules"},
+		{"429", nil, rules("/private"), unavailable(429), "rules", "rules"},
+		{"503, and an older copy", rules("/", "Cache-Control", "no-cache"), rules("/private"), outage(503), "rules", "rules"},
+		{"503, and a mark", nil, rules("/private", "Cache-Control", "no-store"), outage(503), "disallow", "disallow"},
+		{"429, and a mark", nil, rules("/private", "Cache-Control", "no-store"), unavailable(429), "disallow", "disallow"},
+		{"503, and a 404", nil, unavailable(404), outage(503), "allow", "allow"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := new(memStore)
+			if tt.before != nil {
+				then(t, store, tt.before)
+				time.Sleep(time.Hour)
+			}
+			c := &cache.Cache{Store: store, Logger: quiet}
+			go get(t, c, &site{serve: always(tt.failed), delay: 10 * time.Second}, "https://a.example")
+			time.Sleep(time.Second)
+			then(t, store, tt.put)
+			time.Sleep(10 * time.Second)
+			if got := verdictOf(get(t, c, &site{serve: always(tt.failed)}, "https://a.example")); got != tt.want {
+				t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+			}
+			closeCache(t, c)
+			if got := verdictOf(then(t, store, unavailable(429))); got != tt.next {
+				t.Errorf("%s: then %s, want %s", tt.name, got, tt.next)
+			}
+		})
+	}
+}
+
 // To wait for another's result is no fault of the Store; to be silent meanwhile is.
 func TestAStoreThatFallsSilentIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
