@@ -18,8 +18,8 @@ import (
 // way at a time, a Put for 5 seconds at most. After five failures in a row, a Cache makes none of that kind for five
 // seconds. A Store that is an io.Closer is closed with its Cache, see [Cache.Close].
 type Store interface {
-	// Get returns what was last put under the key, or an error that wraps ErrMiss if there is nothing. The caller must
-	// not modify the bytes.
+	// Get returns what was last put under the key, or an error that wraps ErrMiss if there is nothing. Any other error
+	// is a failure of the Store; a damaged value is none, and is returned as it is. The caller must not modify the bytes.
 	Get(ctx context.Context, key string) ([]byte, error)
 
 	// Put stores data under the key, replacing what was there, wholly or not at all. It must not keep data. After ttl

@@ -15,7 +15,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -60,8 +59,8 @@ func Open(dir string) (*Store, error) {
 	return &Store{dir}, nil
 }
 
-// Get implements cache.Store. What is damaged, or under another key, is an error and not cache.ErrMiss: there
-// was something.
+// Get implements cache.Store. What is damaged, or under another key, is returned as it is, less what is too long, for
+// the Cache to find out: it is no cache.ErrMiss, because there was something, and no failure of the directory.
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	path := s.path(key)
 	info, err := os.Stat(path)
@@ -72,10 +71,10 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	if most := len(key) + len("\n") + cache.MaxValue; err == nil && info.Size() <= int64(most) {
 		text, err = os.ReadFile(path)
 	}
-	data, ok := bytes.CutPrefix(text, []byte(key+"\n"))
-	if !ok || err != nil {
-		return nil, fmt.Errorf("dirstore: %s is damaged: %w", path, cmp.Or(err, io.ErrUnexpectedEOF))
+	if err != nil {
+		return nil, fmt.Errorf("dirstore: get: %w", err)
 	}
+	data, _ := bytes.CutPrefix(text, []byte(key+"\n"))
 	return data, nil
 }
 

@@ -2,9 +2,11 @@ package dirstore_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +19,9 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/cache/cachetest"
 	"github.com/robotsgate/robotsgate/cache/dirstore"
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/tier"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 func open(t testing.TB, dir string) *dirstore.Store {
@@ -131,7 +135,7 @@ func TestWhatHasLapsedIsSwept(t *testing.T) {
 	})
 }
 
-// A damaged file is unknown, and not absent; it harms no other key, and a Put mends it.
+// A damaged file is neither what was put nor absent; it harms no other key, and a Put mends it.
 func TestADamagedFileHarmsOneKey(t *testing.T) {
 	long := append([]byte("https://a.example\n"), make([]byte, cache.MaxValue+1)...)
 	for name, damage := range map[string]func(path string) error{
@@ -152,8 +156,8 @@ func TestADamagedFileHarmsOneKey(t *testing.T) {
 			if err := errors.Join(damage(path), os.Chtimes(path, end, end)); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := s.Get(t.Context(), "https://a.example"); err == nil || errors.Is(err, cache.ErrMiss) {
-				t.Errorf("got %d bytes, %v, want an error that is no miss", len(got), err)
+			if got, err := s.Get(t.Context(), "https://a.example"); string(got) == "value" || errors.Is(err, cache.ErrMiss) {
+				t.Errorf("got %d bytes, %v, want neither the value nor a miss", len(got), err)
 			}
 			if got, err := s.Get(t.Context(), "https://c.example"); string(got) != "other" {
 				t.Errorf("the other key: got %q, %v", got, err)
@@ -163,6 +167,49 @@ func TestADamagedFileHarmsOneKey(t *testing.T) {
 				t.Errorf("put anew: got %q, %v", got, err)
 			}
 		})
+	}
+}
+
+// After a loss of power many files may be damaged, one after the other. Whole ones are still read.
+func TestManyDamagedFilesLeaveTheOthers(t *testing.T) {
+	dir, fetches := t.TempDir(), 0
+	src := &cache.Source{Load: func(_ context.Context, o fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
+		fetches++
+		return &fetch.Result{StatusCode: 404, Policy: policy.Unavailable(), Time: time.Now()}, nil
+	}}
+	crawl := func() *cache.Cache {
+		c := &cache.Cache{Store: open(t, dir)}
+		for i := range 20 {
+			o, err := fetch.OriginOf(&url.URL{Scheme: "https", Host: fmt.Sprintf("a%d.example", i)})
+			if err == nil {
+				_, _, err = c.Get(t.Context(), o, src)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	crawl()
+	damaged := 0
+	for _, path := range files(t, dir) {
+		if text, err := os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		} else if bytes.Contains(text, []byte("a19.")) {
+			continue
+		}
+		end := time.Now().Add(time.Hour)
+		if err := errors.Join(os.Truncate(path, 0), os.Chtimes(path, end, end)); err != nil {
+			t.Fatal(err)
+		}
+		damaged++
+	}
+	fetches = 0
+	if c := crawl(); fetches != damaged || damaged != 19 || c.Stats().StoreErrors != 19 {
+		t.Errorf("%d fetches and %d errors after %d of 20 files were damaged, want 19 of each", fetches, c.Stats().StoreErrors, damaged)
 	}
 }
 
