@@ -277,8 +277,11 @@ func (t *terms) during(s *state, now time.Time) *fetch.Result {
 	if t.outage == GoogleLadder {
 		return s.onLadder(now)
 	}
-	copied := s.answer != nil && s.age(now) < s.kept
-	if copied && t.outage == LastGood {
+	least, age := elapsed(now, s.at)
+	if s.failure.Err == nil {
+		age = least // to give the copy up grants a permission
+	}
+	if s.answer != nil && age < s.kept && t.outage == LastGood {
 		return s.answer
 	}
 	return s.failure

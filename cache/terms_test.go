@@ -98,6 +98,34 @@ func TestNoClockMakesAnAnswerLast(t *testing.T) {
 	}
 }
 
+// What a status of the moment permits without a copy, it does not because a clock has jumped.
+func TestNoClockAloneMakesAStatusOfTheMomentPermit(t *testing.T) {
+	t0 := time.Now()
+	good := &fetch.Result{StatusCode: 200, Policy: policy.Parse([]byte("User-agent: *\nDisallow: /\n")), Header: http.Header{}}
+	moment := &fetch.Result{StatusCode: 429, Policy: policy.Unavailable(), Header: http.Header{}}
+	for _, tt := range []struct {
+		name       string
+		mono, wall time.Duration
+		allowed    bool
+	}{
+		{"the copy holds", time.Hour, 25 * time.Hour, false},
+		{"wall clock set ahead", time.Hour, 10 * year, false},
+		{"wall clock set back", 25 * time.Hour, -10 * year, false},
+		{"32 days by both clocks", 32 * 24 * time.Hour, 32 * 24 * time.Hour, true},
+	} {
+		for _, outage := range []Outage{LastGood, GoogleLadder} {
+			c := (&Cache{Outage: outage}).WithoutSpread()
+			c.once.Do(c.init)
+			now := jumped(t0.Add(tt.mono), tt.wall-tt.mono)
+			s := c.arrived(c.arrived(nil, good, stored{}, t0), moment, stored{}, now)
+			r, _, _ := c.terms.at(s, now)
+			if allowed := r.Policy.Decide("x", "/").Allowed; allowed != (tt.allowed && outage == LastGood) {
+				t.Errorf("%s, %d: status %d, allowed %t", tt.name, outage, r.StatusCode, allowed)
+			}
+		}
+	}
+}
+
 // meaning is what the fields of c come to, by name.
 func meaning(c *Cache) map[string]int64 {
 	c.Store = struct{ Store }{}
