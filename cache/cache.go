@@ -42,8 +42,9 @@ import (
 //
 // Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the dialect reads it as
 // unavailable. They say nothing about the file, so a good copy stays in use, as in an outage. Without a copy, or if
-// Outage is Strict, such a status has its usual effect for its Retry-After, at most 24 hours. If it states none, the
-// effect lasts 5 minutes, doubling to an hour. It never lasts less than MinTTL, and no Store gets it.
+// Outage is Strict, such a status permits everything, as a 404 does, until its Retry-After has passed, at most 24 hours.
+// If it states none, that is 5 minutes, doubling to an hour if it comes again. It is never less than MinTTL, and no
+// Store gets it.
 type Cache struct {
 	// MaxBytes bounds the memory that results take, by an estimate within 20 % of the heap; an origin counts once for
 	// each reader and dialect. The least recently used gives way, and a result that would not fit by itself is not kept.
@@ -326,7 +327,7 @@ func (t *tasks) wait(ctx context.Context) error {
 type Stats struct {
 	Origins     int    // in memory; one for each reader and dialect
 	Bytes       int64  // that they take there, as counted against MaxBytes
-	StoreErrors uint64 // calls of the Store that failed or took too long
+	StoreErrors uint64 // calls of the Store that failed or took too long, and damaged values
 }
 
 // Stats returns a snapshot of the counters of c.

@@ -38,9 +38,10 @@ type outage struct {
 	since    time.Time     // when the first of them arrived
 	assumed  *fetch.Result // what holds if the outage counts as unavailable (§2.3.1.4)
 
-	// If there may be rules that are not known, nothing is permitted: see withheld.
-	moment *fetch.Result // the failure itself, in whose place failure is returned; nil if nothing is withheld
-	asks   time.Duration // how long the site is left alone, from failed on
+	// While there may be rules that are not known, failure permits nothing, and retry is when to ask the Store: see
+	// withheld. What follows is what they were before, and will be once there is no doubt; if nil, nothing is withheld.
+	moment *fetch.Result // of failure
+	asks   time.Duration // of retry: how long the site is left alone
 }
 
 // terms are the fields of a Cache, zero values resolved, and for tests defaultTTL, maxStale, maxRetry and draw.

@@ -15,8 +15,9 @@
 // credentials would give them to every origin: put what adds them above the gate. An ftp origin is read by what is
 // registered for ftp with the Transport; see package fetch/ftp. The package keeps nothing.
 //
-// A body that breaks off is detected, unless it has neither Content-Length nor chunks and comes over plain HTTP or the
-// TLS of a caller's own dialer. Of a gzip body, even then only an end between two members goes unnoticed.
+// A body that breaks off is detected by its Content-Length, its chunks, its gzip coding, or the end of TLS. If it has
+// none of these, it looks whole: over plain HTTP, or the TLS of a caller's own dialer. So does there a gzip body that
+// ends between two of its members.
 package fetch
 
 import (
@@ -68,13 +69,14 @@ type Fetcher struct {
 	// own matter: for those, set the *http.Transport at its bottom here.
 	Transport http.RoundTripper
 
-	// Through is called for each request, also of redirects and retries, with what sends it. What it returns sends the
-	// request: a Pacer comes in there, waits for the site's turn and calls wire, once. wire waits for a place in
-	// MaxFetches, starts the clock of the request, and calls Sign. The request's context bounds the wait for the turn: it
-	// has the values of the Fetch's context and ends with it, or early enough to leave Timeout for what follows. That of
-	// a retry ends after what is left of Timeout. wire ignores it. An error without a call of wire says that there is no
-	// turn in time: it ends the Fetch, which returns it, or the answer before it if that was a retry. If nil, wire sends
-	// the request.
+	// Through is called for each request, also of redirects and retries. What it returns sends the request: it may wait,
+	// as a Pacer does for the site's turn, and then calls wire, once. wire waits for a place in MaxFetches, starts the
+	// clock of the request, and calls Sign. If Through is nil, wire sends the request.
+	//
+	// The request's context is for the wait before wire, which ignores it. It has the values of the Fetch's context, and
+	// ends with that, or earlier: it leaves Timeout for what follows, and for a retry it is what is left of Timeout. An
+	// error without a call of wire says that no turn came in time. The Fetch returns it or, after a retry, the answer
+	// that was to be retried.
 	Through func(wire http.RoundTripper) http.RoundTripper
 
 	// UserAgent is sent with each request. It should begin with the product token that groups are matched against

@@ -41,8 +41,8 @@ type Result struct {
 
 	// StatusCode and Header are those of the last response, after redirects; 0 and nil if none came. Header is
 	// without Set-Cookie. If a 304 renewed the Result, StatusCode is the stored one, and Header is updated by the 304
-	// (RFC 9111 §3.2). Over FTP, StatusCode is 200 if the file came or, with Err, broke off, 404 if we may not have
-	// one, and otherwise 0. Err quotes the reply. Header is empty.
+	// (RFC 9111 §3.2). Over FTP, Header is empty. StatusCode is 200 for a file (with Err set, it broke off), 404 if the
+	// site refused to send one, and otherwise 0, where Err quotes its reply.
 	StatusCode int
 	Header     http.Header
 
