@@ -413,6 +413,28 @@ func TestAnErrorOfLoadGoesToAllWhoWait(t *testing.T) {
 	}
 }
 
+// The time-out of a fetch is not that of those who wait for it, and must not look like it.
+func TestTheEndOfAFlightIsNoTimeOutOfTheCaller(t *testing.T) {
+	for name, told := range map[string]func(context.Context) error{
+		"bare":    func(ctx context.Context) error { return ctx.Err() },
+		"wrapped": func(ctx context.Context) error { return fmt.Errorf("%w: %w", fetch.ErrBusy, ctx.Err()) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, start := new(cache.Cache), time.Now()
+			r, _, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{
+				Load: func(ctx context.Context, _ fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
+					<-ctx.Done()
+					return nil, told(ctx)
+				},
+			})
+			if r != nil || errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, fetch.ErrBusy) || time.Since(start) != 2*time.Minute {
+				t.Errorf("%s: got %s, %v after %v; want ErrBusy and no DeadlineExceeded after 2m", name, brief(r), err, time.Since(start))
+			}
+			closeCache(t, c)
+		})
+	}
+}
+
 // With a context that has ended, Get says what holds at present; if there is nothing, it starts the fetch.
 func TestGetWithAnEndedContextStartsTheFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
