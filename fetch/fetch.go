@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -114,9 +115,10 @@ type Fetcher struct {
 	// another scheme or port is the same host. If false, redirects are followed to any host (RFC 9309 §2.3.1.2).
 	SameHost bool
 
-	once   sync.Once
-	places *semaphore.Weighted // in requests
-	memory *semaphore.Weighted // in bytes
+	once    sync.Once
+	places  *semaphore.Weighted // in requests
+	memory  *semaphore.Weighted // in bytes
+	parsing *semaphore.Weighted // in longer files; one for each processor
 }
 
 // Reader identifies who reads, for the keys of a cache: the product token of UserAgent in lower case, then " signed" if
@@ -186,6 +188,7 @@ func (f *Fetcher) setUp() {
 		places = math.MaxInt64
 	}
 	f.places, f.memory = semaphore.NewWeighted(places), semaphore.NewWeighted(maxMemory)
+	f.parsing = semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0)))
 }
 
 // ErrBusy is wrapped by the error of a Fetch that waited too long for a place (MaxFetches), or behind other long files

@@ -88,7 +88,7 @@ func (r *resolution) run() (*Result, error) {
 		}
 		switch outcomeOf(a.status, r.Dialect) {
 		case rules:
-			res := r.conclude(a, r.Dialect.Parse(a.body))
+			res := r.conclude(a, r.parse(a.body))
 			res.Body, res.Truncated = a.body, len(a.body) > MaxBytes
 			return r.checkWall(h, a, res, ""), nil
 		case unavailable:
@@ -115,6 +115,16 @@ func (r *resolution) run() (*Result, error) {
 			return r.unreachable(h, a, errors.New(statusText(a.status))), nil
 		}
 	}
+}
+
+// parse reads the rules of a file. Longer ones take turns, while their bytes still count (maxMemory): rules may take six
+// times as much, and of a hundred files that are parsed at once, none would get to the cache that bounds them.
+func (r *resolution) parse(body []byte) *policy.Policy {
+	if r.held > 0 {
+		r.parsing.Acquire(context.Background(), 1) // no error: others need no more than their CPU time
+		defer r.parsing.Release(1)
+	}
+	return r.Dialect.Parse(body)
 }
 
 // failed concludes after an attempt without a usable answer. A failure of ours or of a proxy is an error: the site did
