@@ -51,6 +51,7 @@ type Service struct {
 	streams  web.Places // a page that is read takes one, too
 	turns    leases
 	wholes   *semaphore.Weighted // questions that need a file
+	lookups  *semaphore.Weighted // for streams
 	held     *web.Memory         // for bodies and answers, as long as a client takes
 	work     *web.Memory         // see admit
 
@@ -62,6 +63,7 @@ func (v *Service) Open(g *site.Gate) {
 	l := &v.Limits
 	v.underway, v.streams = make(web.Places, l.Questions), make(web.Places, l.Streams)
 	v.wholes = semaphore.NewWeighted(maxWholes)
+	v.lookups = semaphore.NewWeighted(maxLookups)
 	v.work, v.held = web.NewMemory(l.Work), web.NewMemory(l.Held)
 	v.turns.Time, v.turns.Bounded = v.TurnTime, make(web.Places, l.Turns)
 	v.gate = g
@@ -172,6 +174,7 @@ const (
 
 	maxMatched = 10_000   // URLs of one question of /v1/match
 	maxWholes  = 32       // files that are read, or waited for, at a time
+	maxLookups = 1024     // of all streams at a time; each takes 20 KiB while it waits
 	maxFiles   = 32 << 20 // of memory for files that were asked for, with what was read from them
 )
 

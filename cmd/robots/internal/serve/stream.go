@@ -11,12 +11,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
-	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
@@ -43,7 +41,7 @@ func (v *Service) stream(w http.ResponseWriter, r *http.Request, query url.Value
 	d := &web.Duplex{Request: r, Writer: w, Patience: v.Limits.Stream, Ends: ends}
 	defer d.Start()() // before end: the connection goes on to the next request
 	s := &decider{Service: v, usual: k, writer: d}
-	lines := shell.LineFilter[[]streamed]{MaxLine: answer.MaxURL, Ahead: maxAhead,
+	lines := shell.LineFilter[[]*streamed]{MaxLine: answer.MaxURL, Ahead: maxAhead,
 		Answer: s.questions, Write: s.answer, Idle: s.flush, Interrupt: end}
 	// net/http ends the context of a request whose body breaks off, as it does at the end of the
 	// service; what was read is answered all the same.
@@ -67,40 +65,67 @@ type decider struct {
 	out    shell.Output
 }
 
+// streamed is a line. It is answered as soon as its robots.txt is known, and holds the answer: a thousand robots.txt may
+// take gigabytes.
 type streamed struct {
 	answer.Listed
-	as     *answer.Asker
-	lookup *shell.Asked // of what is not known
+	as   *answer.Asker
+	done chan struct{} // closed once out, err or Err is set
+	out  shell.Output
+	err  error // the service has ended
 }
 
-func (s *decider) questions(ctx context.Context, lines []shell.Line) ([]streamed, error) {
-	all := make([]streamed, 0, len(lines))
+func (s *decider) questions(ctx context.Context, lines []shell.Line) ([]*streamed, error) {
+	all := make([]*streamed, 0, len(lines))
 	for _, l := range lines {
 		if l.Text = strings.TrimSpace(l.Text); l.Text != "" {
-			all = append(all, s.question(ctx, l))
+			q, err := s.question(ctx, l)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, q)
 		}
 	}
 	return all, nil
 }
 
 // question reads a line, and has its origin looked up if that is not known.
-func (s *decider) question(ctx context.Context, l shell.Line) streamed {
-	q := streamed{Listed: answer.ReadListed(policy.RFC9309, l.Number, l.Text), as: &s.usual}
+func (s *decider) question(ctx context.Context, l shell.Line) (*streamed, error) {
+	q := &streamed{Listed: answer.ReadListed(policy.RFC9309, l.Number, l.Text), as: &s.usual, done: make(chan struct{})}
 	if q.URL != nil && q.IsObject() {
 		q.own()
 	}
-	if q.Err != nil {
-		return q
-	}
-	dialect := q.as.Dialect
 	// What is known costs no goroutine. Of what is not, the Cache has one fetch, however many lines ask.
-	if q.Result, _, _ = s.gate.Cache.Get(ctx, q.Origin, s.known(dialect)); q.Result == nil {
-		q.lookup = shell.NewAsked(q.Origin)
-		go q.lookup.Run(ctx, func(ctx context.Context, o fetch.Origin) (*fetch.Result, time.Time, error) {
-			return s.get(ctx, s.gate.Cache, o, dialect)
-		})
+	if q.Err == nil {
+		q.Result, _, _ = s.gate.Cache.Get(ctx, q.Origin, s.known(q.as.Dialect))
 	}
-	return q
+	if q.Err != nil || q.Result != nil {
+		close(q.done)
+		if q.Err == nil { // or the line is all there is, and its answer may be six times as long
+			s.say(q)
+		}
+		return q, nil
+	}
+	if err := s.lookups.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer s.lookups.Release(1)
+		defer close(q.done)
+		if q.Result, _, q.err = s.get(ctx, s.gate.Cache, q.Origin, q.as.Dialect); q.err == nil {
+			s.say(q)
+		}
+	}()
+	return q, nil
+}
+
+// say puts what q is answered by into its out, and gives up what it rests on.
+func (s *decider) say(q *streamed) {
+	verdict := q.as.Verdict(&q.Listed, q.as.Decide(&q.Listed))
+	verdict.Cut()
+	s.metrics.decisions.WithLabelValues(verdict.Outcome()).Inc()
+	q.out.Verdict(&verdict)
+	q.Listed = answer.Listed{}
 }
 
 // own asks as the agent and in the dialect that an object names, if it names any.
@@ -126,26 +151,24 @@ func (q *streamed) own() {
 
 // answer writes the answers to a batch. If one has to be waited for, what is known goes out first: a client may send its
 // next line only when it has that.
-func (s *decider) answer(questions []streamed) error {
-	for i := range questions {
-		q := &questions[i]
-		if q.lookup != nil {
-			select {
-			case <-q.lookup.Done:
-			default:
-				if err := s.flush(); err != nil {
-					return err
-				}
-				<-q.lookup.Done
+func (s *decider) answer(questions []*streamed) error {
+	for _, q := range questions {
+		select {
+		case <-q.done:
+		default:
+			if err := s.flush(); err != nil {
+				return err
 			}
-			if q.Result = q.lookup.Result; q.Result == nil {
-				return q.lookup.Err // the service has ended
-			}
+			<-q.done
 		}
-		verdict := q.as.Verdict(&q.Listed, q.as.Decide(&q.Listed))
-		s.metrics.decisions.WithLabelValues(verdict.Outcome()).Inc()
-		s.out.Verdict(&verdict)
-		if s.out.Len() < shell.BatchBytes { // a rule may be as long as a file: not all answers are gathered first
+		if q.err != nil {
+			return q.err
+		}
+		if q.out.Len() == 0 {
+			s.say(q)
+		}
+		s.out.Write(q.out.Bytes())
+		if s.out.Len() < shell.BatchBytes {
 			continue
 		}
 		if err := s.flush(); err != nil {
