@@ -178,19 +178,18 @@ func (q *question) after(piece string, at int, last bool) int {
 // in either: "/*%2Fa" matches the path /x%2Fa, and also /x?u=/a, since "/" equals its escape in a query. The path is
 // searched first.
 func (q *question) afterEscaped(piece string, at int, last bool) int {
-	if end := q.after(compared(piece, false), at, last); end >= 0 {
-		return end
-	}
 	query := strings.IndexByte(q.target, '?') + 1
-	if query == 0 {
-		return -1
+	if query == 0 || at < query {
+		if end := q.after(compared(piece, false), at, last); end >= 0 || query == 0 {
+			return end
+		}
 	}
 	return q.after(compared(piece, true), max(at, query), last)
 }
 
 const (
 	muchSearched = 1 << 20 // bytes, beyond which it pays to sort the suffixes of a target
-	fewPlaces    = 1 << 10 // occurrences of a piece: looking at so many is faster than searching a long target
+	fewPlaces    = 1 << 6  // occurrences of a piece: with more of them, the next is near or the rule fails
 )
 
 // index returns where a piece first occurs in the target at or after at, or -1. A hostile file has tens of thousands
