@@ -212,7 +212,8 @@ func (f *checker) indexPages(rules []*model.Line) {
 	}
 	open := opened(rules, dirs)
 	for i, r := range pages {
-		if !slices.Contains(open, dirs[i]) {
+		said := slices.ContainsFunc(rules, func(o *model.Line) bool { return o.Kind == model.Allow && o.Value == dirs[i] })
+		if !said && !slices.Contains(open, dirs[i]) {
 			dir := strings.TrimSuffix(dirs[i], "$")
 			f.add("RT315", r, r.ValueAt, r.Text+"\nAllow: "+dirs[i], "%s also allows %s, for Google only", r.Value, dir)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/robotsgate/robotsgate/policy"
+	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 	"github.com/robotsgate/robotsgate/policy/lint/internal/model"
 )
 
@@ -195,7 +196,8 @@ func essenceOf(d policy.Dialect, p *policy.Policy) (essence string, ok bool) {
 	}
 	listed, known := 0, map[string]bool{}
 	for line := range strings.Lines(text) {
-		name, ok := strings.CutPrefix(strings.ToLower(strings.TrimSuffix(line, "\n")), "user-agent: ")
+		line = string(ascii.AppendLower(nil, strings.TrimSuffix(line, "\n"))) // as names compare: É is not é
+		name, ok := strings.CutPrefix(line, "user-agent: ")
 		if !ok || known[name] {
 			continue
 		}
@@ -210,9 +212,9 @@ func essenceOf(d policy.Dialect, p *policy.Policy) (essence string, ok bool) {
 			fmt.Fprintln(&b, r.allow, r.pattern)
 		}
 		for r := range g.Records("") {
-			if listed++; r.Under(name) {
-				record(r)
-			}
+			listed++
+			fmt.Fprint(&b, r.Under(name), " ") // package usage also heeds what it refuses to others of the group
+			record(r)
 		}
 	}
 	return b.String(), true
@@ -253,7 +255,7 @@ func newRule(d policy.Dialect, allow bool, pattern string) rule {
 		}
 	}
 	if r.pattern != "" && d != policy.Original {
-		r.pattern = cmp.Or(strings.TrimRight(r.pattern, "*"), "/")
+		r.pattern = model.Core(r.pattern)
 	}
 	r.beginning, _, _ = strings.Cut(strings.ReplaceAll(r.pattern, "%", "*"), "*")
 	return r

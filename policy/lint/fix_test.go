@@ -30,6 +30,8 @@ func TestFixWritesWhatTheFindingsSay(t *testing.T) {
 		{"silenced", "User-agent: *\nDISALLOW: /a # robots-lint: ignore RT009\n", "User-agent: *\nDISALLOW: /a # robots-lint: ignore RT009\n", all},
 		{"what readers end at a NUL is not theirs to join", "User-agent: *\nAllow: /\nContent-Usage: train-ai=n\x00x\n", "User-agent: *\nAllow: /\nContent-Usage: train-ai=n\x00x\n", nil},
 		{"a NUL at the end", "User-agent: *\nAllow: /\nContent-Usage: train-ai=n\x00\n", "User-agent: *\nAllow: /\nContent-Usage: train-ai=n\n", nil},
+		{"what is there already", "User-agent: *\nAllow: /a/index.html\nAllow: /a/$\nDisallow: /a/*$\n", "User-agent: *\nAllow: /a/index.html\nAllow: /a/$\nDisallow: /a/*$\n", nil},
+		{"a refusal for no name binds all of the group", "User-agent:\nContent-Usage: train-ai=No\nUser-agent: a\nDisallow: /a\n", "User-agent:\nContent-Usage: train-ai=No\nUser-agent: a\nDisallow: /a\n", nil},
 		{"a page", "<html>\nDisallow /a\n", "<html>\nDisallow /a\n", all},
 	} {
 		if fixed := (lint.Answer{Body: []byte(c.file)}).Fix(c.accept); string(fixed) != c.want {

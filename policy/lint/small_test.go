@@ -80,6 +80,10 @@ func TestAReplacementKeepsWhatIsFarFromIt(t *testing.T) {
 		{"User-agent: :008\nDisallow: x\nAllow: /\n", "008 08", "/x"},
 		{" \ufeffUser-agent: foo\x00\nDisallow: /x\n", "foo", "/x"},                                                                        // without the blank it is a byte order mark
 		{"User-agent: foo\nUser-agent: bar\nAllows: /a$\nUser-agent: ab\nAllow: /p\nUser-agent: ab\nDisallow: /a\n", "a ab bar", "/a /ab"}, // two groups are one
+		// Without its star, the dollar sign would be the end: to Google, who alone reads the group.
+		{"Useragent: foo\nDisallow: /a$*\n", "foo", "/a /a$"},
+		// Names compare without regard to case in ASCII alone.
+		{"User-agent: FOO\u00c9\nAllow: /a\nDisalow: /\n", "foo FOO\u00c9", "/"},
 		// For all names of a group, and for robots that Yandex finds by a part of a name.
 		{"User-agent: GPTBot\nUser-agent: CCBot\nUser-agent: Bytespider\nDisallow: /shop*\n\nUser-agent: Googlebot\nDisallow:\n\n" +
 			"User-agent: bingbot\nDisallow:\n\nUser-agent: GPTBot\nAllow: /shop\n", "GPTBot", "/shop/1"},

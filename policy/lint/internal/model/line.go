@@ -94,13 +94,15 @@ func IsHeader(value string) bool {
 }
 
 // Core returns the pattern without the wildcards at its end, which match nothing more (but do count as bytes where the
-// longest pattern wins). What matches every path is "/".
+// longest pattern wins). What matches every path is "/". Behind a "$" they stay, since that would be special without.
 func Core(pattern string) string {
-	c := strings.TrimRight(pattern, "*")
-	if c == "" && pattern != "" {
+	switch c := strings.TrimRight(pattern, "*"); {
+	case c == "" && pattern != "":
 		return "/"
+	case !strings.HasSuffix(c, "$"):
+		return c
 	}
-	return c
+	return pattern
 }
 
 // Single returns the pattern with each run of '*' as one.
