@@ -134,23 +134,24 @@ func (f *checker) fused(before *model.Line, between []*model.Line, a *model.Line
 }
 
 // blankLines reports the first blank line between the user-agent lines and the rules, and the first between rules. To
-// RFC 9309 a blank line is nothing; to Yandex and to 1994 it ends the group, and the rules below bind no crawler. A
-// line that holds a comment is blank to no reader.
+// RFC 9309 and to Yandex's tester a blank line is nothing; to 1994, and to Yandex's help, it ends the group, and the
+// rules below bind no crawler. A line that holds a comment is blank to no reader.
 func (f *checker) blankLines(g *model.Group) {
 	agent := g.Agents[len(g.Agents)-1]
 	gaps := slices.DeleteFunc(slices.Clone(g.Rules), func(r *model.Line) bool { return !r.AfterBlank })
 	if len(gaps) > 0 && gaps[0] == g.Rules[0] {
-		f.line("RT203", gaps[0], "a blank line stands between User-agent: %s and its first rule: for Yandex the group ends there, empty", agent.Value)
+		f.line("RT203", gaps[0], "a blank line stands between User-agent: %s and its first rule: for old readers the group ends there, empty", agent.Value)
 		gaps = gaps[1:]
 	}
 	if len(gaps) > 0 {
-		f.line("RT203", gaps[0], "a blank line ends the group of %s here for Yandex, and the rules below bind no crawler (%v in this group)",
+		f.line("RT203", gaps[0], "a blank line ends the group of %s here for old readers, and the rules below bind no crawler (%v in this group)",
 			agent.Value, model.Count(len(gaps), "blank line"))
 	}
 }
 
-// repeated reports product tokens that have several groups. RFC 9309 §2.2.1 and Google merge them; Yandex calls several
-// groups for * an error, and the robots of 1994 read the first alone. Files that a proxy prepends its own to look so.
+// repeated reports product tokens that have several groups. RFC 9309 §2.2.1, Google and Yandex's tester merge them;
+// Yandex's help calls several groups for * an error, and the robots of 1994 read the first alone. Files that a proxy
+// prepends its own to look so.
 func (f *checker) repeated() {
 	first := map[string]*model.Line{}
 	for _, g := range f.Groups {
@@ -163,7 +164,7 @@ func (f *checker) repeated() {
 				first[name] = a
 			case was.Group == g: // twice in one group does no harm
 			case name == "*":
-				f.once("RT204", a, -1, "", "line %d begins another group for *: most readers merge them, Yandex calls it an error, "+
+				f.once("RT204", a, -1, "", "line %d begins another group for *: most readers merge them, Yandex's help calls it an error, "+
 					"and old ones never come to these rules", was.Number)
 			default:
 				f.once("RT205", a, -1, "", "another group for %s begins at line %d: most readers merge them, "+
