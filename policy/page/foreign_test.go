@@ -35,6 +35,8 @@ func TestNothingIsLostBehindForeignElements(t *testing.T) {
 		{"<svg><p><style/><!--</style>" + noindex, false},
 		{"<svg><![CDATA[ > <!-- ]]></svg>" + noindex, false},
 		{"<svg><desc><style/></svg><!--</style>" + noindex, false},
+		{"<svg></math><noframes>" + noindex + "</noframes></svg>", false}, // still in svg
+		{"<svg><math></svg><style/>" + noindex, false},
 		{"<svg><title/></svg><p>", true},
 		{"<svg></svg><!--" + noindex + "-->", true},
 		{"<script><!-- ---><script></script>" + noindex, true}, // no svg: three dashes end a comment, too

@@ -224,8 +224,8 @@ func isWeekday(s string) bool {
 
 // The parts of the dates that are read, for time.Parse.
 var (
-	days   = [...]string{"2006-01-02", "2 Jan 2006", "2-Jan-2006", "2 Jan 06", "2-Jan-06"}
-	clocks = [...]string{"", " 15:04", " 15:04:05", "T15:04", "T15:04:05"}
+	days   = [...]string{"2006-01-02", "20060102", "2 Jan 2006", "2-Jan-2006", "2 Jan 06", "2-Jan-06"}
+	clocks = [...]string{"", " 15:04", " 15:04:05", "T15:04", "T15:04:05", "T1504", "T150405"}
 	shifts = [...]string{"", "-0700", "-07:00", "-07"}
 )
 

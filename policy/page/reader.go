@@ -139,8 +139,8 @@ var rawElements = [...]string{
 // the parser of a browser may see a meta element in what is passed over, the rules are incomplete.
 type scanner struct {
 	listParser
-	foreign int  // svg and math elements that are open
-	doubt   bool // HTML may stand in them, where "/>" closes nothing
+	foreign [2]int // svg and math elements that are open
+	doubt   bool   // HTML may stand in them, where "/>" closes nothing
 }
 
 // scan reads what is kept of the page. It calls f, if any, for each meta element with a name and a content.
@@ -164,7 +164,7 @@ func (r *Reader) scan(f func(name, content string, offset int64)) Rules {
 			s.element(attributes(z), int64(at), f)
 			token = token[1:]
 		}
-		if name == "noscript" || kind == html.SelfClosingTagToken && (isXHTML(r.ContentType) || s.foreign > 0) {
+		if name == "noscript" || kind == html.SelfClosingTagToken && (isXHTML(r.ContentType) || s.isForeign()) {
 			z.NextIsNotRawText()
 		}
 		raw := tag && slices.Contains(rawElements[:], name)
@@ -180,20 +180,21 @@ func (r *Reader) scan(f func(name, content string, offset int64)) Rules {
 
 // passOver follows where svg and math begin and end, and notes what a token may hide there.
 func (s *scanner) passOver(kind html.TokenType, name string, raw bool, token []byte) {
-	if s.foreign > 0 || s.doubt {
+	if s.isForeign() || s.doubt {
 		s.incomplete = s.incomplete || begins(token)
 		s.doubt = s.doubt || raw && kind == html.SelfClosingTagToken
 	}
-	if name != "svg" && name != "math" {
-		return
-	}
-	switch kind {
-	case html.StartTagToken:
-		s.foreign++
-	case html.EndTagToken:
-		s.foreign = max(0, s.foreign-1)
+	i := slices.Index([]string{"svg", "math"}, name)
+	switch {
+	case i < 0:
+	case kind == html.StartTagToken:
+		s.foreign[i]++
+	case kind == html.EndTagToken: // one of the other closes nothing
+		s.foreign[i] = max(0, s.foreign[i]-1)
 	}
 }
+
+func (s *scanner) isForeign() bool { return s.foreign != [2]int{} }
 
 // attributes returns those of a tag. Of two equal names the Tokenizer returns the first.
 func attributes(z *html.Tokenizer) map[string]string {
