@@ -113,7 +113,7 @@ func (f *checker) shape(g *model.Group, last bool) {
 		if between > 0 {
 			f.fused(before, records[:between], a)
 		} else if a.AfterBlank {
-			f.line("RT012", before, "%s has no rule before the blank line: it shares the group of %s, but for Yandex its group is empty",
+			f.line("RT012", before, "%s has no rule before the blank line: it shares the group of %s, but for old readers its group is empty",
 				before.Value, a.Value)
 		}
 		records = records[between:]
