@@ -201,13 +201,13 @@ func (k *jwk) key(now time.Time) (ed25519.PublicKey, error) {
 	return x, nil
 }
 
-// instant reads nbf and exp, which are in seconds. What would be beyond the year 5000 is in milliseconds, as some
-// directories have it.
+// instant reads nbf and exp, which are in seconds. What would be beyond the year 5138 is in milliseconds, as some
+// directories have it, and no later than that.
 func instant(seconds float64) time.Time {
 	if seconds > 1e11 {
 		seconds /= 1000
 	}
-	return time.Unix(int64(seconds), 0).UTC()
+	return time.Unix(int64(min(seconds, 1e11)), 0).UTC()
 }
 
 // VerifyDirectory checks that each key of a directory that was read from u has signed it for that host. Keys that

@@ -350,6 +350,7 @@ func TestKeySetsFromStrangers(t *testing.T) {
 		{`{"keys":[{"exp":1735689600,` + good[1:] + `]}`, 0, "its exp is 2025-01-01T00:00:00Z"},
 		{`{"keys":[{"exp":"never",` + good[1:] + `]}`, 0, "key 1"},
 		{`{"keys":[{"nbf":99999999999,` + good[1:] + `]}`, 0, "its nbf is 5138"},
+		{`{"keys":[{"nbf":1e300,` + good[1:] + `]}`, 0, "its nbf is 5138"},
 	} {
 		keys, err := sign.ReadKeys([]byte(c.body))
 		if len(keys) != c.keys || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
