@@ -112,7 +112,7 @@ func textOf(m httpsfv.Member) string {
 
 // noForm is a key with the value no, whatever signs stand around: a site that refuses is understood, also where it has
 // a wrong separator or a sign too many. What permits has to be exact.
-var noForm = regexp.MustCompile(`(?i)([\w-]+)["']?\s*[=:]\s*["']?no(?:[^\w-]|$)`)
+var noForm = regexp.MustCompile(`(?i)([\w-]+)[^\w,]*[=:][^\w,]*no(?:[^\w-]|$)`)
 
 // signal reads a list of content signals in s.Text, such as search=yes, ai-train=no.
 func (l *list) signal(s Statement) {

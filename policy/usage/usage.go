@@ -115,7 +115,7 @@ func (s Statement) String() string {
 	if s.By == TDMRep || s.By == RSL || s.By == PolicyToken {
 		name = cmp.Or(Mechanism(s.Key), s.By)
 	}
-	return fmt.Sprintf("%s, %s: %q", place, name, s.Text)
+	return fmt.Sprintf("%s, %s: %.256q", place, name, s.Text)
 }
 
 // For combines what was said about one label: any Disallow is Disallow; else any Allow is Allow; else it is Unknown

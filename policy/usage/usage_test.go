@@ -82,6 +82,14 @@ func TestOffsetsAreOfMetaElements(t *testing.T) {
 }
 
 // The statement that For returns is the first that says what For says.
+func TestAStatementIsOneBoundedLine(t *testing.T) {
+	for _, s := range usage.ParseHeader(http.Header{"Content-Signal": {strings.Repeat("\n\x1b", 9000)}, "Tdm-Policy": {strings.Repeat("x", 9000)}}) {
+		if text := s.String(); len(text) > 2000 || strings.ContainsAny(text, "\n\x1b") {
+			t.Errorf("got %d bytes: %.300s", len(text), text)
+		}
+	}
+}
+
 func TestForNamesWhoSaysSo(t *testing.T) {
 	p := policy.Parse([]byte("user-agent: *\ncontent-usage: train-ai=y\ncontent-signal: ai-train=yes\n" +
 		"content-usage: train-ai=n\ncontent-signal: ai-train=no"))
@@ -236,6 +244,8 @@ func TestANoThatCanBeReadIsNo(t *testing.T) {
 		"ai-train=no": "disallow", "ai-train=no;": "disallow", "ai-train: no": "disallow", "ai-train=\"no\"": "disallow",
 		"search=yes, ai-train: no;": "disallow", "ai-train=NO.": "disallow",
 		"ai-train=no; search=yes": "disallow", "search=yes; ai-train=no": "disallow", "search=yes ai-train = 'no'": "disallow",
+		"ai-train==no": "disallow", "ai-train=(no)": "disallow", "ai-train=\u00a0\u201cno\u201d": "disallow", "{'ai-train' => no}": "disallow",
+		"ai-train=, no": "unknown", "ai-train=no-search": "unknown",
 		"ai-train=yes;": "unknown", "ai-train: yes": "unknown", "ai-train=none": "unknown", "ai-train": "unknown", "ai-train=yes": "allow",
 	} {
 		p := policy.Parse([]byte("User-agent: *\nContent-Signal: " + value + "\nAllow: /\n"))
