@@ -45,10 +45,8 @@ func (a Answer) String() string {
 	if a.Use != "" {
 		return fmt.Sprintf("%s, disallows the use %q for %q", printable(a.By), cut(a.Use), cut(a.Token))
 	}
-	d := a.Decision
-	d.Rule.Pattern, d.GroupToken = cut(d.Rule.Pattern), cut(d.GroupToken) // the file decides how long they are
-	text := d.String()
-	if of := " of robots.txt: "; d.Rule.Line > 0 {
+	text := a.Decision.String()
+	if of := " of robots.txt: "; a.Rule.Line > 0 {
 		if a.Overridden {
 			of = " of Override: "
 		}

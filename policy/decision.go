@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -45,7 +46,7 @@ type Decision struct {
 	GroupToken string
 }
 
-// String explains the decision in a few words, for people:
+// String explains the decision in one line, for people. What is long or does not print is cut or escaped:
 //
 //	disallowed by line 3: Disallow: /private (user-agent: *)
 func (d Decision) String() string {
@@ -55,14 +56,24 @@ func (d Decision) String() string {
 	}
 	switch {
 	case d.Rule.Line > 0: // an empty pattern matches nothing, but it is why everything is allowed
+		d.Rule.Pattern = cut(d.Rule.Pattern)
 		verdict += fmt.Sprintf(" by line %d: %v", d.Rule.Line, d.Rule)
 	case d.Reason != 0:
 		verdict += ": " + d.Reason.String()
 	}
 	if d.GroupToken != "" {
-		verdict += " (user-agent: " + d.GroupToken + ")"
+		verdict += " (user-agent: " + cut(d.GroupToken) + ")"
 	}
 	return printable(verdict)
+}
+
+// cut bounds what a file has in any length.
+func cut(s string) string {
+	const most = 256
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // printable percent-encodes what is not safe in a terminal or log: control characters, marks that change the direction

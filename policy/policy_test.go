@@ -243,6 +243,8 @@ func TestDecisionExplainsItself(t *testing.T) {
 		{p.Decide("x", "/robots.txt"), "allowed: no rule matches"},
 		{p.Decide("FREE", "/c"), "allowed by line 6: Disallow: (user-agent: Free)"},
 		{policy.Google.Parse([]byte("user-agent: *\ndisallow: /\x1b[2J\x7f\n")).Decide("x", "/\x1b[2J\x7f"), "disallowed by line 2: Disallow: /%1B[2J%7F (user-agent: *)"},
+		{policy.Parse([]byte("user-agent: *\ndisallow: /"+strings.Repeat("a", 300))).Decide("x", "/"+strings.Repeat("a", 300)),
+			"disallowed by line 2: Disallow: /" + strings.Repeat("a", 255) + "… (user-agent: *)"},
 		{policy.Decision{GroupToken: "a\u202eb\u009bc\xffd é"}, "disallowed (user-agent: a%E2%80%AEb%C2%9Bc%FFd é)"},
 		{policy.Unavailable().Decide("x", "/"), "allowed: robots.txt is unavailable"},
 		{policy.Unreachable().Decide("x", "/"), "disallowed: robots.txt is unreachable"},

@@ -197,6 +197,15 @@ func TestLimits(t *testing.T) {
 }
 
 // Rules are immutable: what is added to one does not show in another.
+func TestAStatementIsOneBoundedLine(t *testing.T) {
+	long := "noindex:" + strings.Repeat("x\n\x1b", 9000)
+	for s := range page.ParseHeader([]string{long}).Add(page.ParseMeta("robots", long)).Add(page.ParseHTML([]byte("<meta name=robots content='" + long + "'>"))).All() {
+		if text := s.String(); len(text) > 2000 || strings.ContainsAny(text, "\n\x1b") {
+			t.Errorf("got %d bytes: %.300s", len(text), text)
+		}
+	}
+}
+
 func TestAddDoesNotTouchItsOperands(t *testing.T) {
 	a := page.ParseHeader([]string{"noindex, ,,,"}) // room for more
 	b, c := a.Add(page.ParseHeader([]string{"nofollow"})), a.Add(page.ParseHeader([]string{"noarchive"}))

@@ -57,11 +57,11 @@ type Statement struct {
 func (s Statement) String() string {
 	switch {
 	case s.Line > 0:
-		return fmt.Sprintf("X-Robots-Tag line %d: %q", s.Line, s.Text)
+		return fmt.Sprintf("X-Robots-Tag line %d: %.256q", s.Line, s.Text)
 	case s.Offset < 0:
-		return fmt.Sprintf("meta: %q", s.Text)
+		return fmt.Sprintf("meta: %.256q", s.Text)
 	}
-	return fmt.Sprintf("meta at byte %d: %q", s.Offset, s.Text)
+	return fmt.Sprintf("meta at byte %d: %.256q", s.Offset, s.Text)
 }
 
 // All returns all statements in the order in which they stood, those without effect included.
