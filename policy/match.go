@@ -16,8 +16,9 @@ const robots = "/robots.txt"
 //
 // A byte and its escape are the same (§2.2.2), except where the byte separates: "/" in the
 // path is not %2F, and the "?" that begins the query is not %3F. A rule such as "/*%2Fa"
-// matches a "%2F" in the path and in the query. The Google dialect compares as written. The
-// Original dialect distinguishes %2F from "/" everywhere.
+// matches a "%2F" in the path and in the query. What has to be escaped counts as the three bytes
+// of its escape, also to a star: "/*9" matches "/%97". The Google dialect compares as written.
+// The Original dialect distinguishes %2F from "/" everywhere.
 //
 // Dot segments and double slashes are compared as written: "//private" and "/a/../private" are
 // not "/private", though servers may serve one for the other.

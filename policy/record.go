@@ -21,10 +21,9 @@ type Record struct {
 	p     *Policy
 }
 
-// Under reports whether the record applies to a token. A Content-Usage record ends the list of names above it
-// (draft-ietf-aipref-attach), although RFC 9309 reads the names below it into the same group (§2.2.4). A Crawl-delay
-// or Request-rate applies to the names above it in its group. A record of any other field applies to all names of
-// its group.
+// Under reports whether the record applies to a token. Most records apply to all names of their group. A Crawl-delay or
+// Request-rate applies to the names above it in its group. A Content-Usage record applies to those between it and the
+// rule or Content-Usage record above (draft-ietf-aipref-attach), though names below it are of the same group (§2.2.4).
 func (r Record) Under(token string) bool {
 	if r.names == everyone {
 		return true

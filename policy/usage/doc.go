@@ -98,9 +98,9 @@
 //
 //   - [Q] Of Content-Usage the longest path alone counts, for all labels; paths of the same length apply separately. A
 //     rule without a path is shorter than one for "/".
-//   - [Q] A Content-Usage line is for the names since the last rule or Content-Usage line (attach-05). Where RFC 9309
-//     §2.2.4 reads these and the names below as one group, a refusal for one name is for all, but one for "*" does not
-//     reach a crawler that is named.
+//   - [Q] A Content-Usage line is for the names between it and the rule or Content-Usage line above (attach-05). To RFC
+//     9309 §2.2.4, names below it are of the same group: so what it refuses is refused to the whole group, but a
+//     refusal for "*" does not reach a crawler that is named.
 //   - [Q] A Content-Signal of "*" counts for a crawler whose group has none, and is marked Inherited. Of several,
 //     "no" wins, and the narrowest use= holds. It ends no list of names, and is read without case.
 //   - [Q] The policy tokens that were announced in 2026-10 are not settled: the caller names those that it answers to.
