@@ -245,10 +245,11 @@ func (l *line) leave(w *waiter) {
 	l.wakeFirst()
 }
 
-// leftBy keeps the place in line of a Try that is late. An origin has one such place.
+// leftBy keeps the place in line of a Try that is late, for another: not what that one asked. An origin has one such
+// place.
 func (l *line) leftBy(w *waiter, late *Late) error {
 	if l.tried == nil {
-		w.told, l.tried = late.At, w
+		w.Ask, w.told, l.tried = Ask{}, late.At, w
 	}
 	return late
 }

@@ -54,7 +54,7 @@ func (k *Keeper) forget(now time.Time) {
 		}
 		o, l, _ := k.lines.GetOldest()
 		l.lapse(now)
-		idle := l.underway == 0 && l.waiting.Len() == 0 && !l.spaced(l.last, now).After(now)
+		idle := l.underway == 0 && l.first() == nil && !l.spaced(l.last, now).After(now)
 		if idle && !l.resume.After(now) {
 			k.lines.Remove(o)
 			continue

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/robotsgate/robotsgate/fetch"
 )
@@ -93,13 +94,32 @@ func TestPausesAreForgottenWhenThereIsNothingElse(t *testing.T) {
 		k := keeper()
 		k.MaxOrigins = 100
 		for i := range 1000 {
-			visit(t, k, originOf(fmt.Sprint("away", i, ".example")), 503, Day)
+			o := originOf(fmt.Sprint("away", i, ".example"))
+			visit(t, k, o, 503, Day)
+			if _, err := k.Try(t.Context(), Ask{Origin: o}); err == nil { // which keeps a place in line for a day
+				t.Error("a turn in a pause")
+			}
 			time.Sleep(s)
 		}
 		if n := k.lines.Len(); n > 100 || k.known(originOf("away999.example")) == nil {
 			t.Errorf("%d origins remembered", n)
 		}
 	})
+}
+
+// A Recheck holds on to a request and a robots.txt. The next Try at a place that was left brings its own.
+func TestThePlaceOfATryHoldsNoRecheck(t *testing.T) {
+	k := &Keeper{Delay: time.Hour, MaxDelay: Day}
+	visit(t, k, site, 200, 0)
+	recheckBy := func(file *[1 << 20]byte) (func(context.Context, time.Time) error, weak.Pointer[[1 << 20]byte]) {
+		return func(context.Context, time.Time) error { _ = file[0]; return nil }, weak.Make(file)
+	}
+	recheck, file := recheckBy(new([1 << 20]byte))
+	k.Try(t.Context(), Ask{Origin: site, Recheck: recheck})
+	runtime.GC()
+	if k.known(site).tried == nil || file.Value() != nil {
+		t.Error("got a place that holds the file, want one without")
+	}
 }
 
 func TestMemoryIsFlatAtTheBound(t *testing.T) {
