@@ -132,7 +132,7 @@ func (l *line) earliest(w *waiter, now time.Time) time.Time {
 		at = later(at, l.reserved.at)
 	}
 	t := l.tried
-	if t != nil && t != w && l.waiting.Front() == t.elem && w.rank() == 0 && at.Add(l.delay(at)).After(t.told) {
+	if t != nil && t != w && l.waiting.Front() == t.elem && w.rank() == 0 && at.Add(max(l.delay(at), tryAgain)).After(t.told) {
 		at = later(at, t.told.Add(tryGrace)) // w would take the start that the Try was told of
 	}
 	return at

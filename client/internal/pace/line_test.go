@@ -105,41 +105,45 @@ func TestTheLine(t *testing.T) {
 	}
 }
 
-// A queue of Try beside a loop of Take: each gets about half of the turns.
+// A queue of Try beside a loop of Take: each gets about half of the turns, also where all that one waits for is
+// the other's end.
 func TestATryIsNotStarvedByALoop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k, ctx := keeper(), t.Context()
-		end := time.Now().Add(10 * time.Minute)
-		var loop, tries int
-		done := make(chan bool)
-		go func() {
-			defer close(done)
-			for ; time.Now().Before(end); loop++ {
-				p, err := k.Take(ctx, Ask{Origin: site})
-				if err != nil {
-					t.Error(err)
-					return
+	for _, tt := range []struct{ delay, took time.Duration }{{s, 50 * ms}, {0, 730 * ms}} {
+		synctest.Test(t, func(t *testing.T) {
+			k, ctx := keeper(), t.Context()
+			k.Delay = tt.delay
+			end := time.Now().Add(10 * time.Minute)
+			var loop, tries int
+			done := make(chan bool)
+			go func() {
+				defer close(done)
+				for ; time.Now().Before(end); loop++ {
+					p, err := k.Take(ctx, Ask{Origin: site})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					time.Sleep(tt.took)
+					p.End()
 				}
-				time.Sleep(50 * time.Millisecond)
+			}()
+			for time.Now().Before(end) {
+				p, err := k.Try(ctx, Ask{Origin: site})
+				late := new(Late)
+				if errors.As(err, &late) {
+					time.Sleep(time.Until(late.At))
+					continue
+				}
+				tries++
+				time.Sleep(tt.took)
 				p.End()
 			}
-		}()
-		for time.Now().Before(end) {
-			p, err := k.Try(ctx, Ask{Origin: site})
-			late := new(Late)
-			if errors.As(err, &late) {
-				time.Sleep(time.Until(late.At))
-				continue
+			<-done
+			if loop < 200 || tries < 200 {
+				t.Errorf("delay %v: %d of the loop, %d of Try", tt.delay, loop, tries)
 			}
-			tries++
-			time.Sleep(50 * time.Millisecond)
-			p.End()
-		}
-		<-done
-		if loop < 200 || tries < 200 {
-			t.Errorf("%d of the loop, %d of Try", loop, tries)
-		}
-	})
+		})
+	}
 }
 
 // A place that a Turn holds: its request starts at once, or keeps the distance again to what came since.
