@@ -113,7 +113,7 @@ func (s *Store) run(ctx context.Context, script *redis.Script, key string, a, b 
 	s.once.Do(func() { s.born, _ = lru.New[string, int64](mostBorn) }) // errs only below 1
 	keys := []string{cmp.Or(s.Prefix, "robotsgate:") + "starts:{" + key + "}"}
 	got, err := script.Run(ctx, s.Client, keys, a, b).Int64Slice()
-	if err == nil && (len(got) != 3 || got[0] < 0) {
+	if err == nil && (len(got) != 3 || got[0]>>53 != 0) { // negative, or more than a time.Duration holds
 		err = errors.New("an answer of another form")
 	}
 	return got, err

@@ -74,6 +74,7 @@ func TestWhatIsNoStateIsAnError(t *testing.T) {
 		"text":       {"SET", key, "garbage"},
 		"a list":     {"RPUSH", key, "element"},
 		"no numbers": {"HSET", key, "last", "1", "next", "x", "resume", "y"},
+		"ages ahead": {"HSET", key, "resume", "1.2e16"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.FlushAll(t.Context())
@@ -207,6 +208,7 @@ func TestWhatIsAskedAndAnswered(t *testing.T) {
 		{1001, 1999, []any{int64(0), int64(0), int64(7)}, [2]int64{2, 1}, 0, false, false},
 		{-1, -1, []any{int64(0), int64(1), int64(7)}, [2]int64{0, 0}, 0, true, false},
 		{0, 0, []any{int64(-1), int64(1), int64(7)}, [2]int64{0, 0}, 0, false, true},
+		{0, 0, []any{int64(1 << 53), int64(0), int64(7)}, [2]int64{0, 0}, 0, false, true}, // no time.Duration holds it
 		{0, 0, []any{int64(1), int64(1)}, [2]int64{0, 0}, 0, false, true},
 		{0, 0, []any{"x", "y", "z"}, [2]int64{0, 0}, 0, false, true},
 	} {
