@@ -181,7 +181,10 @@ func (k *Keeper) tell(key string, pause time.Duration) {
 		ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
 		defer cancel()
 		for ctx.Err() == nil {
-			if _, err := k.Turns.Pause(ctx, key, time.Until(ends)); err == nil || errors.Is(err, turns.ErrForgotten) {
+			short, cancel := context.WithTimeout(ctx, turnsTimeout)
+			_, err := k.Turns.Pause(short, key, time.Until(ends))
+			cancel()
+			if err == nil || errors.Is(err, turns.ErrForgotten) {
 				break
 			}
 			select {

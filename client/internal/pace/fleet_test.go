@@ -333,10 +333,13 @@ func TestAPauseIsToldAgain(t *testing.T) {
 		back, shutdown time.Duration // the store; that of the context
 		took           time.Duration
 		told, fails    bool
+		silent         bool // not even an error comes
 	}{
-		{2 * s, time.Hour, 2 * s, true, false},
-		{time.Hour, time.Hour, 5 * s, false, false},
-		{time.Hour, s, s, false, true},
+		{2 * s, time.Hour, 2 * s, true, false, false},
+		{time.Hour, time.Hour, 5 * s, false, false, false},
+		{time.Hour, s, s, false, true, false},
+		{2 * s, time.Hour, 2500 * ms, true, false, true},
+		{time.Hour, time.Hour, 5 * s, false, false, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b, store := fleet2()
@@ -347,7 +350,7 @@ func TestAPauseIsToldAgain(t *testing.T) {
 			if err := b.Shutdown(t.Context()); err != nil {
 				t.Error("Shutdown of one that told nothing:", err)
 			}
-			store.set(errors.New("no store"), false)
+			store.set(errors.New("no store"), tt.silent)
 			p.Answered(503, time.Minute)
 			p.End()
 			time.AfterFunc(tt.back, func() { store.set(nil, false) })
