@@ -26,7 +26,7 @@ import (
 //   - no request starts before the time in the Retry-After of a 429 or 5xx, at most a day ahead. If such an answer has
 //     none, or no answer comes, pauses grow from two seconds (or twice the delay) to an hour, give or take a fifth. A
 //     good answer halves the next pause. Requests that fail while in flight together count as one failure, and so do
-//     failures of one robots.txt in a row.
+//     failures of one robots.txt in a row. One that its caller gives up, at its Timeout say, is no failure.
 //   - requests start in the order in which they came, but robots.txt, which decides about the others, goes first.
 //
 // The decision is made when the turn has come: a request that waited for more than a second is decided on once more, by
@@ -66,10 +66,10 @@ import (
 // of the store, and pauses hold for all. Within a process all of the above holds; over processes neither MaxUnderway
 // nor the order does, nor the distance from the end of a request. robots.txt goes first within its process: with N busy
 // ones it waits for up to N delays. The way to the store costs time: some 2 % of the pace at a delay of a second.
-// [Transport.Try] adds 250 ms to each delay, by which its caller may be late: a second becomes 1.25, even for one
-// process alone. While the store fails nothing is sent, not for robots.txt either:
-// requests wait until their contexts end, Try gives a [*LateError], and the errors name the store. A store that loses
-// its memory lets one request of each origin come too early.
+// [Transport.Turn] and [Transport.Try] add 250 ms to each delay, by which their callers may be late: a second becomes
+// 1.25, even for one process alone. While the store fails nothing is sent, not for robots.txt either: requests wait
+// until their contexts end, Try gives a [*LateError], and the errors name the store. A store that loses its memory lets
+// one request of each origin come too early.
 //
 // # Memory
 //
@@ -91,8 +91,8 @@ type Pacer struct {
 
 	// MaxDelay caps what robots.txt may ask for: a site that asks for more is visited this often all the same. If zero,
 	// 30 seconds. If negative, there is none: a delay is then kept up to a day, and a request whose deadline comes sooner
-	// gets a [*LateError], which names the delay. Keep it below Cache.MinTTL: else robots.txt may
-	// expire between two turns, and while new requests keep coming, reading it may use up every turn.
+	// gets a [*LateError], which names the delay. Keep it below Cache.MinTTL: else robots.txt may expire between two
+	// turns, and while new requests keep coming, reading it may use up every turn.
 	MaxDelay time.Duration
 
 	// MaxUnderway bounds how many requests are in flight at one origin. If zero, 1. If negative, there is none.

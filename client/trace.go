@@ -15,7 +15,7 @@ import (
 // and must not be modified. Each value that they receive prints, and is logged, as one short line.
 //
 // A hook runs where the event happens, and the work goes on when it returns. It must not use the Transport: a Fetched
-// that asks about its own origin would wait for itself.
+// that asks about its own origin would wait for itself. After Close, no hook is called.
 type Trace struct {
 	// Decided is called each time that RoundTrip, Turn, Try or Decide has asked about a request, with its context: for an
 	// error too, but not with WithoutRobots or with a scheme that is not gated. If a request was allowed, but no longer

@@ -31,9 +31,10 @@ type turnKey struct{}
 
 // Context returns a context for the request that the turn is for. The first request to the Turn's origin that is made
 // with it, through a Transport with the same Pacer and whatever its path, uses the turn. It is decided on as always. If
-// another request has started or ended there since, or the site asked for a pause, it waits once more. Its place is
-// free when its body is closed, and End then does nothing. Later requests, such as the hops of redirects, wait in line.
-// A Turn in a context hides any Turn that is there already.
+// another request has started or ended there since, or the site asked for a pause, it waits once more; with
+// Pacer.Turns, also if it comes more than some 250 ms late. Its place is free when its body is closed, and End then
+// does nothing. Later requests, such as the hops of redirects, wait in line. A Turn in a context hides any Turn that is
+// there already.
 func (t *Turn) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, turnKey{}, t)
 }
