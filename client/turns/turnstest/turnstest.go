@@ -127,7 +127,7 @@ func (c claim) holds(ctx context.Context, key string, a, b turns.Store) error {
 			return fmt.Errorf("%s: reserved %t, with %v to wait", at, ok, wait)
 		case st.from == 0 && (wait > st.want || wait < st.want-rounding):
 			return fmt.Errorf("%s: %v to wait", at, wait)
-		case st.from > 0 && (low > st.want+rounding || high < st.want-rounding):
+		case st.from > 0 && (low > st.want+rounding && wait > 0 || high < st.want-rounding): // what is over is now
 			return fmt.Errorf("%s: %v to wait, which is %v to %v after that of step %d", at, wait, low, high, st.from)
 		}
 	}

@@ -80,6 +80,24 @@ func (w *wrong) at(key string) *times {
 	return w.times(key)
 }
 
+// A machine may be so busy that a sleep takes longer.
+func TestABusyMachineChangesNoResult(t *testing.T) {
+	for _, c := range claims {
+		c.steps = slices.Clone(c.steps)
+		for i := range c.steps {
+			if c.steps[i].call == sleep {
+				c.steps[i].d += 2 * s
+			}
+		}
+		synctest.Test(t, func(t *testing.T) {
+			m := new(Memory)
+			if err := c.holds(t.Context(), "key", m, m); err != nil {
+				t.Errorf("%s: got %v, want no error", c.name, err)
+			}
+		})
+	}
+}
+
 func TestEveryFaultIsFound(t *testing.T) {
 	for name, w := range map[string]*wrong{
 		"each process has its own":   {apart: true},
