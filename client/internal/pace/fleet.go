@@ -81,6 +81,9 @@ func (l *line) askTurns(ctx context.Context, w *waiter, now time.Time) error {
 	} else {
 		l.reserve(ctx, w, now)
 	}
+	if ctx.Err() != nil {
+		return l.waitErr(w, context.Cause(ctx))
+	}
 	return nil
 }
 

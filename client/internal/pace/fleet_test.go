@@ -327,6 +327,21 @@ func TestAStoreThatFails(t *testing.T) {
 	}
 }
 
+// The error of who gives up says that the store was waited for, though it is not known yet to fail: for the one who asks,
+// and for who waits behind.
+func TestWhoGivesUpWhileTheStoreIsAsked(t *testing.T) {
+	a, _, store := fleet2()
+	store.set(nil, true)
+	inWorld(t, a, func(w *world) {
+		w.send(request{name: "asks", within: s})
+		w.send(request{name: "waits", after: 500 * ms, within: 400 * ms})
+		w.send(request{name: "tries", after: 2 * s, within: s, try: true})
+	},
+		"0.9 waits: context deadline exceeded (waiting for the store of turns)",
+		"1 asks: context deadline exceeded (waiting for the store of turns)",
+		"3 tries: context deadline exceeded (waiting for the store of turns)")
+}
+
 // A pause is told until it is known, for five seconds; Shutdown waits for that.
 func TestAPauseIsToldAgain(t *testing.T) {
 	for _, tt := range []struct {

@@ -277,12 +277,14 @@ func (l *line) late(w *waiter, at time.Time, ahead int, beyond time.Time) *Late 
 		Full: w.full || l.isFull(w), Err: l.turnsErr}
 }
 
-// waitErr wraps why the wait of w has ended together with what it waited for: why Turns could not be asked, or a body
-// that is still open.
+// waitErr wraps why the wait of w has ended together with what it waited for: Turns, and why it could not be asked, or a
+// body that is still open.
 func (l *line) waitErr(w *waiter, cause error) error {
 	switch {
 	case l.turnsErr != nil:
 		return fmt.Errorf("%w (waiting for the store of turns: %w)", cause, l.turnsErr)
+	case l.asking:
+		return fmt.Errorf("%w (waiting for the store of turns)", cause)
 	case errors.Is(cause, context.DeadlineExceeded) && l.isFull(w):
 		return fmt.Errorf("%w (waiting for another request to the site to end)", cause)
 	}
