@@ -151,6 +151,10 @@ func (g *gate) read(ctx context.Context, r *ruling) (err error) {
 	}
 	patience, from := ctx, &g.source
 	switch r.waitFor {
+	case untilRead: // what gave the turn a moment ago would else be read anew, in the time-out of the page
+		if t := turnOf(ctx, g.keeper, r.origin); t != nil && time.Since(t.given) < time.Second && g.readSince(r, t.read) {
+			return nil
+		}
 	case notAtAll:
 		if g.readSince(r, g.keeper.Since(r.origin)) {
 			return nil
@@ -182,11 +186,11 @@ func (g *gate) read(ctx context.Context, r *ruling) (err error) {
 	}
 }
 
-// readSince uses what was read since a time, unless that is zero, even if it no longer holds: a Try would never get a
-// turn at a site whose robots.txt expires before its turn comes.
+// readSince uses what was read at a time or since, unless that is zero, even if it no longer holds: a Try would never
+// get a turn at a site whose robots.txt expires before its turn comes.
 func (g *gate) readSince(r *ruling, since time.Time) bool {
 	res, until, err := g.cache.Get(endedContext, r.origin, &g.memory)
-	if since.IsZero() || res == nil || err == nil || !res.Time.After(since) {
+	if since.IsZero() || res == nil || err == nil || res.Time.Before(since) {
 		return false
 	}
 	r.result, r.until, r.policy = res, until, res.Policy

@@ -32,7 +32,8 @@ import (
 // The decision is made when the turn has come: a request that waited for more than a second is decided on once more, by
 // what the Cache then holds. If that has expired, robots.txt is read first. A site whose file expires sooner than its
 // delay would then get nothing but requests for the file, so an expired copy still decides if it is younger than a
-// minute, or was read since the request became the first in line and no pause has come since.
+// minute, or was read since the request became the first in line and no pause has come since. It also decides on a
+// request that is made within a second of its [Turn].
 //
 // Reading robots.txt keeps the distance like any other request, so the first page of a site waits for one delay as
 // well. So do its redirects, at the sites that they lead to, and its retries. It waits for no open body, but for up to

@@ -102,7 +102,7 @@ func TestWhatWasReadMeanwhileCounts(t *testing.T) {
 	}
 }
 
-// A Try gets its turn although robots.txt holds no longer by then.
+// A Try gets its turn although robots.txt holds no longer by then, and the request is sent on it at once.
 func TestTryHasItsTurnAtASiteWhoseFileExpires(t *testing.T) {
 	moment := func(time.Duration) *http.Response { return answer(429, "60", "") }
 	for _, tt := range []struct {
@@ -132,6 +132,15 @@ func TestTryHasItsTurnAtASiteWhoseFileExpires(t *testing.T) {
 			}
 			if took := time.Since(d.begin); took > tt.within || (turn != nil) != tt.opens {
 				t.Errorf("%s: got %v, %v after %v; the site saw %q", tt.name, turn, err, took, d.lines)
+			}
+			if turn != nil {
+				begin := time.Now()
+				ctx, cancel := context.WithTimeout(turn.Context(t.Context()), 30*time.Second)
+				if err := visit(t, rt, ctx, "/p"); err != nil || time.Since(begin) != 0 {
+					t.Errorf("%s: on its turn: got %v after %v; the site saw %q", tt.name, err, time.Since(begin), d.lines)
+				}
+				cancel()
+				turn.End()
 			}
 			time.Sleep(3 * time.Minute)
 			rt.Close()

@@ -24,6 +24,8 @@ type Turn struct {
 	keeper *pace.Keeper
 	origin fetch.Origin
 	place  *pace.Place // nil with WithoutRobots
+	given  time.Time
+	read   time.Time   // when the robots.txt was received that allowed it; zero if there was none
 	gone   atomic.Bool // a request has taken the place over, or it was given back
 }
 
@@ -39,13 +41,20 @@ func (t *Turn) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, turnKey{}, t)
 }
 
+// turnOf returns the Turn in a context that a request to o can use, or nil.
+func turnOf(ctx context.Context, k *pace.Keeper, o fetch.Origin) *Turn {
+	if t, ok := ctx.Value(turnKey{}).(*Turn); ok && t.place != nil && t.keeper == k && t.origin == o && !t.gone.Load() {
+		return t
+	}
+	return nil
+}
+
 // claimTurn returns the place of the Turn in a context for a request to o, which takes it over, or nil.
 func claimTurn(ctx context.Context, k *pace.Keeper, o fetch.Origin) *pace.Place {
-	t, ok := ctx.Value(turnKey{}).(*Turn)
-	if !ok || t.place == nil || t.keeper != k || t.origin != o || !t.gone.CompareAndSwap(false, true) {
-		return nil
+	if t := turnOf(ctx, k, o); t != nil && t.gone.CompareAndSwap(false, true) {
+		return t.place
 	}
-	return t.place
+	return nil
 }
 
 // Delay returns the delay that the Pacer now keeps between requests to the origin. That long after the end of this one,
@@ -117,7 +126,11 @@ func (t *Transport) turn(ctx context.Context, u *url.URL, w waiting) (*Turn, err
 	if err != nil {
 		return nil, err
 	}
-	return &Turn{keeper: g.keeper, origin: r.origin, place: place}, nil
+	turn := &Turn{keeper: g.keeper, origin: r.origin, place: place, given: time.Now()}
+	if r.result != nil {
+		turn.read = r.result.Time
+	}
+	return turn, nil
 }
 
 // minWait is the shortest wait for a turn that came, and is reported to Trace.
