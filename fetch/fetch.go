@@ -72,7 +72,7 @@ type Fetcher struct {
 
 	// Through is called for each request, also of redirects and retries. What it returns sends the request: it may wait,
 	// as a Pacer does for the site's turn, and then calls wire, once. wire waits for a place in MaxFetches, starts the
-	// clock of the request, and calls Sign. If Through is nil, wire sends the request.
+	// clock of the request, and calls Sign. If nil, wire sends the request.
 	//
 	// The request's context is for the wait before wire, which ignores it. It has the values of the Fetch's context, and
 	// ends with that, or earlier: it leaves Timeout for what follows, and for a retry it is what is left of Timeout. An
