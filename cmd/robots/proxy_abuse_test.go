@@ -111,6 +111,36 @@ func TestProxySmugglesNothing(t *testing.T) {
 	}
 }
 
+// What is not allowed in a trailer (RFC 9110 §6.5.1) does not pass, either way: another program may take it for a field.
+func TestProxyPassesNoFramingInTrailers(t *testing.T) {
+	trailer := make(chan http.Header, 1)
+	site := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			return
+		}
+		io.Copy(io.Discard, r.Body)
+		trailer <- r.Trailer
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: 1\r\nConnection: x\r\nHost: x\r\n\r\n")
+	})
+	v := startProxy(t, "--private", site)
+	c := v.send("POST http://s.example/a HTTP/1.1\r\nHost: s.example\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n" +
+		"Trailer: X-Sum\r\n\r\n1\r\na\r\n0\r\nX-Sum: 1\r\nHost: other.example\r\nAuthorization: x\r\n\r\n")
+	defer c.Close()
+	answer, err := io.ReadAll(c)
+	if _, end, _ := strings.Cut(string(answer), "\r\n0\r\n"); err != nil || end != "X-Sum: 1\r\n\r\n" {
+		t.Errorf("the client got the trailer %q, %v, want X-Sum alone", end, err)
+	}
+	if got := <-trailer; len(got) != 1 || got.Get("X-Sum") != "1" {
+		t.Errorf("the site got the trailer %q, want X-Sum alone", got)
+	}
+}
+
 func TestProxyTunnelsToWebOriginsOnly(t *testing.T) {
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was reached") }))
 	defer inner.Close()

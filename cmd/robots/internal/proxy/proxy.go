@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -203,6 +204,10 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 		r.Body = out.body
 	}
 	s.reverse.ServeHTTP(out, r)
+	maps.DeleteFunc(w.Header(), func(name string, _ []string) bool {
+		trailer, is := strings.CutPrefix(name, http.TrailerPrefix)
+		return is && !httpguts.ValidTrailerHeader(trailer) // RFC 9110 §6.5.1: some programs take it for a field
+	})
 }
 
 const name = "robotsgate" // in Via

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
 	"golang.org/x/sync/semaphore"
 )
 
@@ -80,8 +82,10 @@ func (d *Duplex) Read(p []byte) (n int, err error) {
 	if err = d.Ends.Err(); err == nil {
 		n, err = d.Request.Body.Read(p)
 	}
-	if err == io.EOF { // net/http goes on reading, to see a client that hangs up
-		d.control.SetReadDeadline(time.Time{})
+	if err == io.EOF {
+		d.control.SetReadDeadline(time.Time{}) // net/http goes on reading, to see a client that hangs up
+		// RFC 9110 §6.5.1. To a program that takes trailers for fields, Host there would name another site.
+		maps.DeleteFunc(d.Request.Trailer, func(name string, _ []string) bool { return !httpguts.ValidTrailerHeader(name) })
 	}
 	if err != nil {
 		d.cause.CompareAndSwap(nil, &err)
