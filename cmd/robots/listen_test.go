@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -129,6 +130,20 @@ func TestListeningIsCheckedFirst(t *testing.T) {
 			if status := run(ctx, args, shell.Streams{Out: io.Discard, Err: &errs}); status != want {
 				t.Errorf("%q: status %d, want %d: %s", args, status, want, &errs)
 			}
+		}
+	}
+}
+
+// What a daemon says, such as the port that it got, has a reader. If that has gone, it ends like any other subcommand.
+func TestADaemonWithoutAReaderEnds(t *testing.T) {
+	for _, name := range daemons {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		r, out := io.Pipe()
+		r.CloseWithError(syscall.EPIPE)
+		var errs strings.Builder
+		status := run(ctx, []string{name, "--cache=none", "--listen=127.0.0.1:0"}, shell.Streams{Out: out, Err: &errs})
+		if cancel(); status != shell.ExitUnknown || errs.Len() > 0 {
+			t.Errorf("%s: status %d, %q; want %d and no message", name, status, &errs, shell.ExitUnknown)
 		}
 	}
 }

@@ -145,7 +145,9 @@ func (p *proxying) run(ctx context.Context, _ []string) error {
 		defer s.Watched(ctx, g, watch).Close()
 		said += fmt.Sprintf("robots proxy metrics: %s/metrics\n", p.url(watch))
 	}
-	io.WriteString(p.Out, said) // in one write: a reader of the first line finds the second one
+	if _, err := io.WriteString(p.Out, said); err != nil { // in one write: a reader of the first line finds the second
+		return err
+	}
 	// Nothing else has to know that the end has begun: Shutdown waits for tunnels, too.
 	return web.Until(ctx, log, s, l, p.drain, func() {})
 }

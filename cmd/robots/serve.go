@@ -104,7 +104,9 @@ func (s *server) run(ctx context.Context, gateways bool) error {
 	}
 	v.Open(g)
 	defer g.End(ctx, s.App)
-	fmt.Fprintf(s.Out, "robots serve: %s\n", s.url(l))
+	if _, err := fmt.Fprintf(s.Out, "robots serve: %s\n", s.url(l)); err != nil {
+		return err
+	}
 	return v.Until(ctx, l, s.drain)
 }
 
