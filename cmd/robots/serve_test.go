@@ -197,6 +197,9 @@ func TestServeAnswersEachLineOfAStream(t *testing.T) {
 		{"http://s.example/\xe9", "true b google rule"},
 		{"\xe9", "false b google malformed"},
 		{`{"url":"http://s.example/\ufffd"}`, "true b google rule"},
+		{`{"url":"http://s.example/%zz","agent":"a","as":"bing"}`, "false a bing malformed"},
+		{`{"url":"/path","agent":"a"}`, "false a google malformed"},
+		{`{"url":"http://s.example/","url":"http://s.example/","agent":"a"}`, "false b google malformed"},
 	}
 	for _, r := range rows {
 		list += r.line + "\n"

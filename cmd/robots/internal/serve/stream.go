@@ -5,6 +5,7 @@ package serve
 // answered before it waits.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -92,7 +93,7 @@ func (s *decider) questions(ctx context.Context, lines []shell.Line) ([]*streame
 // question reads a line, and has its origin looked up if that is not known.
 func (s *decider) question(ctx context.Context, l shell.Line) (*streamed, error) {
 	q := &streamed{Listed: answer.ReadListed(policy.RFC9309, l.Number, l.Text), as: &s.usual, done: make(chan struct{})}
-	if q.URL != nil && q.IsObject() {
+	if q.IsObject() {
 		q.own()
 	}
 	// What is known costs no goroutine. Of what is not, the Cache has one fetch, however many lines ask.
@@ -143,7 +144,7 @@ func (q *streamed) own() {
 		own, err = single(own, by.Agent, by.As, "as is all, and a line has one answer")
 	}
 	if err != nil {
-		q.Err = err
+		q.Err = cmp.Or(q.Err, err)
 	} else {
 		q.as = &own
 	}
