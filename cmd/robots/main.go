@@ -72,7 +72,11 @@ func run(ctx context.Context, args []string, std shell.Streams) int {
 	a := &shell.App{Streams: std}
 	help := bufio.NewWriter(std.Out) // for the library, which passes over what cannot be written or takes it for wrong usage
 	root := rootCommand(a, help)
-	// A name that is no command has no --help: "robots nosuch --help" is wrong usage, and not the help of robots.
+	// A name that is no command has no --help: "robots nosuch --help" is wrong usage, and not the help of robots. So is
+	// "robots help nosuch".
+	if len(args) > 0 && args[0] == "help" {
+		args = append(args[1:len(args):len(args)], "--help")
+	}
 	root.DisableFlagParsing = len(args) > 0 && !strings.HasPrefix(args[0], "-")
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -140,6 +144,9 @@ with them.
 	}
 	root.AddCommand(writers...)
 	root.AddCommand(manCommand(root), newProxy(a).command(), schemaCommand(a), newServer(a).command(), signCommand(a))
+	root.InitDefaultCompletionCmd()
+	completion, _, _ := root.Find([]string{"completion"})
+	completion.Args, completion.RunE = cobra.ArbitraryArgs, shell.NeedsCommand
 	return root
 }
 

@@ -101,7 +101,7 @@ func NeedsCommand(cmd *cobra.Command, args []string) error {
 	return Usagef("unknown command %q%s", args[0], DidYouMean("", cmd.SuggestionsFor(args[0])))
 }
 
-// FlagError is err, which pflag has found, with the name of a flag that was perhaps meant, and without a value: it may
+// FlagError is err, which pflag has found, with the name of a flag that was perhaps meant, and without a value that may
 // be a secret.
 func FlagError(cmd *cobra.Command, err error) error {
 	switch e := err.(type) {
@@ -111,6 +111,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 		return Usagef("%s%s", e.Error(), DidYouMean("--", Similar(flags, e.GetSpecifiedName())))
 	case *pflag.InvalidValueError:
 		err = fmt.Errorf("--%s: %w", e.GetFlag().Name, e.Unwrap())
+		if slices.Contains([]string{"bool", "duration", "int"}, e.GetFlag().Value.Type()) {
+			err = fmt.Errorf("--%s: %.60q %w", e.GetFlag().Name, e.GetValue(), e.Unwrap())
+		}
 		if _, is := errors.AsType[*fs.PathError](err); is {
 			return err // as of a file that is an argument
 		}
