@@ -3,10 +3,11 @@ package main
 // robots check: a few URLs that a person types, each with all that its answer rests on. filter.go is for
 // lists, and match.go asks a file. What a verdict is, and how it is put into words, is in package answer.
 //
-// It asks all sites at once and keeps each file whole, which only few URLs allow. The exit status is that of
+// It asks many sites at once and keeps each file whole until it is read. The exit status is that of
 // the worst answer: 1 if a URL is refused, and 2 if robots.txt of one is unreachable, which is no refusal.
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // checker is "robots check". Its fields are flags. Those of the Asker, of the way to the server and of
@@ -64,8 +66,8 @@ and without www; the answer has the sha256 of each file.`,
 	return cmd
 }
 
-// checked is one URL on its way to an answer. Its Asked is filled in by the goroutine that looks its site up, which the
-// cache asks once for all: Result and Err may be read once Done is closed.
+// checked is one URL on its way to an answer. Its Asked, which the URLs of a site share, is filled in by the goroutine that
+// looks the site up: Result and Err may be read once Done is closed.
 type checked struct {
 	number int    // of the argument, from 1
 	text   string // as typed, and so it is shown: that is what people look for in the output
@@ -73,11 +75,11 @@ type checked struct {
 	*shell.Asked
 }
 
-// maxAsked is how many sites check asks at a time. More arguments than that wait for a place in the Fetcher.
+// maxAsked is how many URLs check asks about at a time, from the first that is not answered. Each may hold 2 MB.
 const maxAsked = 64
 
 // run reads all URLs before it asks about the first: a slip in the last one must not come out after a minute
-// of network. The gate is opened behind that: wrong usage makes no file for --cache. Then it asks all sites at once and
+// of network. The gate is opened behind that: wrong usage makes no file for --cache. Then it asks many sites at once and
 // writes the answers in the order of the URLs, each as soon as those before it are written.
 func (c *checker) run(ctx context.Context, args []string) error {
 	if c.crawlers {
@@ -87,6 +89,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 		c.SetAgent(answer.AnyOther) // whatever --user-agent says
 	}
 	var urls []checked
+	sites := map[fetch.Origin]*shell.Asked{} // that nothing has asked yet
 	for i, arg := range args {
 		texts, err := c.widen(i, arg)
 		if err != nil {
@@ -97,7 +100,8 @@ func (c *checker) run(ctx context.Context, args []string) error {
 			if err != nil {
 				return err
 			}
-			urls = append(urls, checked{i + 1, text, u, shell.NewAsked(o)})
+			sites[o] = cmp.Or(sites[o], shell.NewAsked(o))
+			urls = append(urls, checked{i + 1, text, u, sites[o]})
 		}
 	}
 	g, err := c.Open(c.Err)
@@ -108,12 +112,17 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // before the gate ends: behind an error, what is under way is given up
 	g.Fetcher.MaxFetches = maxAsked
-	g.Cache.KeepBody = true // it is shown, or read anew
-	for _, u := range urls {
-		// Whatever a site does is a Result. An Err is our own: an interruption, or a key that does not sign.
-		go u.Run(ctx, g.Find)
-	}
-	for _, u := range urls {
+	g.Cache.KeepBody, g.Cache.MaxBytes = true, 8<<20 // it is shown, or read anew, and each site looked up once
+	begun := 0
+	for i, u := range urls {
+		for ; begun < min(i+maxAsked, len(urls)); begun++ {
+			if k := urls[begun].Asked; sites[k.Origin] != nil {
+				delete(sites, k.Origin)
+				// Whatever a site does is a Result. An Err is our own: an interruption, or a key that does not sign.
+				go k.Run(ctx, g.Find)
+			}
+		}
+		urls[i] = checked{} // what is written holds no file
 		answered := c.Waiting(u.Origin)
 		<-u.Done
 		if answered(); u.Err != nil {

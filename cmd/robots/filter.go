@@ -17,10 +17,11 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// filterer is "robots filter". Several goroutines call answer at once, which changes nothing here but origins and late.
+// filterer is "robots filter". Several goroutines call answer and decide, which change nothing here but origins and late.
 type filterer struct {
 	*shell.App
 	site.Network
@@ -223,41 +224,45 @@ type filtered struct {
 	tally   tally
 }
 
-// question is a line on its way to an answer. An empty line has an empty Text, and gets none.
+// question is a line whose robots.txt is not known yet. It is decided as soon as that is, and does not hold it: a thousand
+// may take gigabytes.
 type question struct {
 	answer.Listed
 	lookup *shell.Asked // that is waited for
-	late   bool         // the line is put aside
+	own    filtered     // may be read once lookup is done
+	behind filtered     // what is known of the lines up to the next question
 }
 
-// answer reads the URLs of a batch, has their origins looked up, waits for that, and decides.
+// answer reads the URLs of a batch, and decides those of known origins. It has the others looked up, and waits for that.
 func (f *filterer) answer(ctx context.Context, lines []shell.Line) (*filtered, error) {
-	questions := make([]question, len(lines))
-	for i, l := range lines {
-		q := &questions[i]
-		// White space around a URL is no part of it: lists that have been through an editor or a
-		// spreadsheet hold such lines.
-		if text := strings.TrimSpace(l.Text); text != "" {
-			q.Listed = answer.ReadListed(f.Dialect, l.Number, text)
-		}
-		if q.URL != nil && q.Err == nil {
-			q.Result = f.origins.Known(q.Origin)
-		}
-	}
-	if err := f.ask(ctx, lines[0].Number, questions); err != nil {
-		return nil, err
-	}
-	if err := f.wait(ctx, questions); err != nil {
-		return nil, err
-	}
 	b := new(filtered)
 	if !f.late.again { // then they are counted already
 		b.lines = int64(len(lines))
 	}
-	for i := range questions {
-		if q := &questions[i]; len(q.Text) > 0 && !q.late {
-			f.decide(b, q)
+	var l answer.Listed // one for all: a variable of each turn would be on the heap
+	questions, to := []*question(nil), b
+	for _, line := range lines {
+		// White space around a URL is no part of it: lists that have been through an editor or a
+		// spreadsheet hold such lines.
+		if line.Text = strings.TrimSpace(line.Text); line.Text == "" {
+			continue
 		}
+		if l = answer.ReadListed(f.Dialect, line.Number, line.Text); l.Err == nil {
+			l.Result = f.origins.Known(l.Origin)
+		}
+		if l.Err == nil && l.Result == nil {
+			q := &question{Listed: l}
+			questions, to = append(questions, q), &q.behind
+		} else {
+			f.decide(to, &l)
+		}
+	}
+	if err := f.ask(ctx, lines[0].Number, len(lines), questions); err != nil {
+		return nil, err
+	}
+	for _, q := range questions {
+		b.add(&q.own)
+		b.add(&q.behind)
 	}
 	return b, nil
 }
@@ -269,33 +274,32 @@ func (f *filterer) turn(number int) chan struct{} {
 }
 
 // ask has the origins of a batch looked up: all of them before those of the next one, since what is to be written first
-// must not queue behind what is not. What it waits for then is a slot.
-func (f *filterer) ask(ctx context.Context, number int, questions []question) (err error) {
+// must not queue behind what is not. What it waits for then is a slot, and in the end the lookups.
+func (f *filterer) ask(ctx context.Context, number, lines int, questions []*question) (err error) {
 	select {
 	case <-f.turn(number):
 		f.turns.Delete(number)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	for i := range questions {
-		if q := &questions[i]; q.URL != nil && q.Err == nil && q.Result == nil {
-			if q.lookup, err = f.origins.Start(ctx, q.Origin); err != nil {
-				return err
-			}
+	for _, q := range questions {
+		if q.lookup, err = f.origins.Start(ctx, q.Origin, q, func(r *fetch.Result) {
+			l := q.Listed
+			l.Result = r
+			f.decide(&q.own, &l)
+		}); err != nil {
+			return err
 		}
 	}
-	close(f.turn(number + len(questions)))
-	return nil
+	close(f.turn(number + lines))
+	return f.wait(ctx, questions)
 }
 
-// decide answers a question, and puts the line where it belongs. What could not be found out is with the refused ones: a
-// list of what may be fetched has no room for "perhaps".
-func (f *filterer) decide(b *filtered, q *question) {
-	if q.lookup != nil {
-		q.Result = q.lookup.Result
-	}
+// decide answers a line, and puts it where it belongs. What could not be found out is with the refused ones: a list of what
+// may be fetched has no room for "perhaps".
+func (f *filterer) decide(b *filtered, q *answer.Listed) {
 	// The order counts: of a line with an error, a says nothing, and where robots.txt is unreachable, a refuses too.
-	a, kind, to := f.Decide(&q.Listed), allowed, &b.refused
+	a, kind, to := f.Decide(q), allowed, &b.refused
 	switch {
 	case q.Err != nil:
 		kind = malformed
@@ -318,12 +322,22 @@ func (f *filterer) decide(b *filtered, q *question) {
 		to.WriteByte('\n')
 		return
 	}
-	v := f.Verdict(&q.Listed, a)
+	v := f.Verdict(q, a)
 	v.Cut() // up to 65,536 of them wait to be written
 	if f.JSON {
 		to.Verdict(&v)
 	} else {
 		fmt.Fprintf(to, "%s\t%s\n", answer.Visible(answer.Redacted(q.Text)), v.Because())
+	}
+}
+
+// add puts what was answered behind b.
+func (b *filtered) add(c *filtered) {
+	b.allowed.Write(c.allowed.Bytes())
+	b.allowed.Problems.Write(c.allowed.Problems.Bytes())
+	b.refused.Write(c.refused.Bytes())
+	for kind, n := range c.tally {
+		b.tally[kind] += n
 	}
 }
 
@@ -393,21 +407,20 @@ func (l *lateLines) add(q *question) bool {
 
 // wait waits for the lookups of a batch. With --unordered it puts the lines aside, as long as there is room, whose hosts
 // take longer than patience.
-func (f *filterer) wait(ctx context.Context, questions []question) error {
+func (f *filterer) wait(ctx context.Context, questions []*question) error {
 	patient, cancel := ctx, func() {}
 	if f.unordered {
 		patient, cancel = context.WithTimeout(ctx, patience)
 	}
 	defer cancel()
-	for i := range questions {
-		switch q := &questions[i]; {
+	for i, q := range questions {
+		switch {
 		case q.lookup == nil || q.lookup.Within(patient):
-		case ctx.Err() != nil: // what is put aside then would be missing from the list
+		case ctx.Err() == nil && f.late.add(q): // else what is put aside would be missing from the list
+			questions[i] = &question{behind: q.behind} // q may be decided at this moment
+			q.lookup.Then.Delete(q)
+		case !q.lookup.Within(ctx):
 			return ctx.Err()
-		default:
-			if q.late = f.late.add(q); !q.late && !q.lookup.Within(ctx) {
-				return ctx.Err()
-			}
 		}
 	}
 	return nil

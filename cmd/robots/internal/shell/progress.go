@@ -27,6 +27,7 @@ type Asked struct {
 	Result *fetch.Result
 	Until  time.Time // when it is asked for again; zero: no cache knows
 	Err    error
+	Then   sync.Map // what site.Origins calls with the Result, which it leaves out above, by who waits
 }
 
 // NewAsked returns a question that Run, once, has to be called for.
@@ -43,14 +44,13 @@ func (a *Asked) Run(ctx context.Context, lookup func(context.Context, fetch.Orig
 // Within waits until a is done, but no longer than ctx, and reports whether it is.
 func (a *Asked) Within(ctx context.Context) bool {
 	select {
-	case <-a.Done: // first, where both have come
-		return true
-	default:
+	case <-a.Done:
+	case <-ctx.Done():
 	}
 	select {
-	case <-a.Done:
+	case <-a.Done: // even if both have come
 		return true
-	case <-ctx.Done():
+	default:
 		return false
 	}
 }

@@ -67,37 +67,41 @@ func (s *Origins) Known(o fetch.Origin) *fetch.Result {
 }
 
 // Start looks up o, unless that is under way or done. It waits for a slot. The lookup, whose Err is nil, outlives ctx: an
-// answer that is under way at an interruption need not be asked for in the next run.
-func (s *Origins) Start(ctx context.Context, o fetch.Origin) (*shell.Asked, error) {
-	if k := s.asked(o, false); k != nil {
-		return k, nil
+// answer that is under way at an interruption need not be asked for in the next run. It calls then with the result, and
+// is Done behind that; if it is nil, then was called. A result is held no longer: rules take up to 2 MB.
+func (s *Origins) Start(ctx context.Context, o fetch.Origin, who any, then func(*fetch.Result)) (*shell.Asked, error) {
+	k, r := s.asked(o, false, who, then)
+	if k == nil && r == nil {
+		if err := s.slots.Acquire(ctx, 1); err != nil {
+			return nil, err
+		}
+		k, r = s.asked(o, true, who, then)
 	}
-	if err := s.slots.Acquire(ctx, 1); err != nil {
-		return nil, err
+	if r != nil {
+		then(r)
 	}
-	return s.asked(o, true), nil
+	return k, nil
 }
 
-// asked returns what looks o up. If there is none, it begins one in a slot, or returns nil.
-func (s *Origins) asked(o fetch.Origin, slot bool) *shell.Asked {
+// asked returns what looks o up, or the result. If there is neither, it begins a lookup in a slot.
+func (s *Origins) asked(o fetch.Origin, slot bool, who, then any) (k *shell.Asked, r *fetch.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := s.underway[o]
-	if k == nil {
-		if r := s.Known(o); r != nil {
-			k = &shell.Asked{Done: make(chan struct{}), Result: r}
-			close(k.Done)
-		}
+	if k = s.underway[o]; k == nil {
+		r = s.Known(o)
 	}
 	switch {
-	case k != nil && slot:
+	case slot && (k != nil || r != nil):
 		s.slots.Release(1)
-	case k == nil && slot:
+	case slot:
 		k = shell.NewAsked(o.Clone()) // o may hold on to the whole line
 		s.underway[k.Origin] = k
 		go k.Run(context.Background(), s.find) // has a deadline of its own
 	}
-	return k
+	if k != nil {
+		k.Then.Store(who, then)
+	}
+	return k, r
 }
 
 func (s *Origins) find(ctx context.Context, o fetch.Origin) (*fetch.Result, time.Time, error) {
@@ -107,10 +111,14 @@ func (s *Origins) find(ctx context.Context, o fetch.Origin) (*fetch.Result, time
 		r = &fetch.Result{Policy: policy.Unreachable(), Err: err}
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	k := s.underway[o]
 	delete(s.underway, o)
 	s.done++
-	return r, until, nil
+	s.mu.Unlock()
+	for _, then := range k.Then.Range {
+		then.(func(*fetch.Result))(r)
+	}
+	return nil, until, nil
 }
 
 // End waits for the lookups under way, but no longer than grace. What has ended by then is in the store.

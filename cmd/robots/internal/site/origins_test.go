@@ -63,15 +63,20 @@ func (s *Site) count(o fetch.Origin, n int) {
 	s.atMost = max(s.atMost, s.now)
 }
 
+func ignore(*fetch.Result) {}
+
 // result starts a lookup and waits for it.
 func result(t *testing.T, s *Origins, o fetch.Origin) *fetch.Result {
 	t.Helper()
-	k, err := s.Start(t.Context(), o)
+	var got *fetch.Result
+	k, err := s.Start(t.Context(), o, t, func(r *fetch.Result) { got = r })
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-k.Done
-	return k.Result
+	if k != nil {
+		<-k.Done
+	}
+	return got
 }
 
 func TestEachOriginIsAskedOnceAndFewAtATime(t *testing.T) {
@@ -81,7 +86,7 @@ func TestEachOriginIsAskedOnceAndFewAtATime(t *testing.T) {
 		start := time.Now()
 		for range 20 {
 			for i := range 100 {
-				if _, err := s.Start(t.Context(), originNamed(t, fmt.Sprintf("site%d.example", i))); err != nil {
+				if _, err := s.Start(t.Context(), originNamed(t, fmt.Sprintf("site%d.example", i)), t, ignore); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -112,7 +117,7 @@ func TestASlowOriginDelaysNoOther(t *testing.T) {
 		l.slow = originNamed(t, "site0.example")
 		s := NewOrigins(l.find, policy.RFC9309, 2)
 		start := time.Now()
-		slow, err := s.Start(t.Context(), l.slow)
+		slow, err := s.Start(t.Context(), l.slow, t, ignore)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,13 +196,14 @@ func TestStartEndsWithItsContext(t *testing.T) {
 		l := newSite()
 		s := NewOrigins(l.find, policy.RFC9309, 1)
 		ctx, cancel := context.WithCancel(t.Context())
-		first, err := s.Start(ctx, originNamed(t, "a.example"))
+		var got *fetch.Result
+		first, err := s.Start(ctx, originNamed(t, "a.example"), t, func(r *fetch.Result) { got = r })
 		if err != nil {
 			t.Fatal(err)
 		}
 		returned := make(chan error)
 		go func() {
-			_, err := s.Start(ctx, originNamed(t, "b.example"))
+			_, err := s.Start(ctx, originNamed(t, "b.example"), t, ignore)
 			returned <- err
 		}()
 		synctest.Wait()
@@ -205,8 +211,8 @@ func TestStartEndsWithItsContext(t *testing.T) {
 		if err := <-returned; err != context.Canceled {
 			t.Errorf("got error %v, want %v", err, context.Canceled)
 		}
-		if <-first.Done; first.Result.Err != nil {
-			t.Errorf("the lookup under way ended with %v", first.Result.Err)
+		if <-first.Done; got.Err != nil {
+			t.Errorf("the lookup under way ended with %v", got.Err)
 		}
 		if got := l.asked[originNamed(t, "b.example")]; got != 0 {
 			t.Errorf("b.example was asked %d times, want none", got)
