@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
@@ -122,5 +124,26 @@ func TestCheckAsksSitesAtTheSameTime(t *testing.T) {
 	}
 	if want := strings.Join(args[3:], " "); strings.Join(got, " ") != want {
 		t.Errorf("answers about %v, want %s", got, want)
+	}
+}
+
+// A site is asked once, although what it says may not be kept and its URLs are further apart than check looks ahead.
+func TestCheckAsksASiteOnce(t *testing.T) {
+	var asked atomic.Int64
+	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Host == "a.example" {
+			asked.Add(1)
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusNotFound)
+	})
+	args := []string{"check", to, "--json", "http://a.example/1"}
+	for i := range 2 * maxAsked {
+		args = append(args, fmt.Sprintf("http://site%d.example/", i))
+	}
+	var out bytes.Buffer
+	run(t.Context(), append(args, "http://a.example/2"), shell.Streams{Out: &out, Err: t.Output()})
+	if once, lines := asked.Load(), bytes.Count(out.Bytes(), []byte("\n")); once != 1 || lines != 2*maxAsked+2 {
+		t.Errorf("asked %d times, want once; %d answers, want %d", once, lines, 2*maxAsked+2)
 	}
 }

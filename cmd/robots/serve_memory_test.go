@@ -234,7 +234,7 @@ func TestServeHoldsFewLargeFiles(t *testing.T) {
 	}
 }
 
-// The same sites in a list and on a command line, where the answer of the first comes late. (They took 594 MiB and 1.8 GB: a
+// The same sites in a list and on a command line, where the answer of the first comes late. (They took 700 MiB and 2 GB: a
 // line kept the rules of its site until the lines before it were answered.)
 func TestListsHoldFewLargeFiles(t *testing.T) {
 	tier.Nightly(t)
