@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -75,6 +76,14 @@ func (e *LateError) Error() string {
 
 // Is makes it ErrNotSent.
 func (e *LateError) Is(target error) bool { return target == ErrNotSent }
+
+// waitErr is why a wait ended, and what it was for. It is a net.Error, as context.DeadlineExceeded is: url.Error and
+// os.IsTimeout ask the error itself, and not what it wraps.
+type waitErr struct{ error }
+
+func (e waitErr) Unwrap() error   { return e.error }
+func (e waitErr) Timeout() bool   { return errors.Is(e.error, context.DeadlineExceeded) }
+func (e waitErr) Temporary() bool { return e.Timeout() }
 
 // refuse returns err for a request that is not sent, and closes its body as http.RoundTripper demands.
 func refuse(req *http.Request, err error) (*http.Response, error) {

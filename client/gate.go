@@ -208,7 +208,7 @@ func (g *gate) waitUntil(ctx context.Context, late *LateError) error {
 	case <-g.closing:
 		return ErrClosed
 	case <-ctx.Done():
-		return fmt.Errorf("%w (%v)", context.Cause(ctx), late)
+		return waitErr{fmt.Errorf("%w (%v)", context.Cause(ctx), late)}
 	}
 }
 
@@ -234,10 +234,10 @@ func (g *gate) timeoutErr(cause error, o fetch.Origin) error {
 	}
 	if g.keeper != nil {
 		if err := g.keeper.Next(o).Err; err != nil {
-			return fmt.Errorf("%w (waiting for the store of turns: %w)", cause, err)
+			return waitErr{fmt.Errorf("%w (waiting for the store of turns: %w)", cause, err)}
 		}
 	}
-	return fmt.Errorf("%w (waiting for %s)", cause, cut(o.RobotsURL().String()))
+	return waitErr{fmt.Errorf("%w (waiting for %s)", cause, cut(o.RobotsURL().String()))}
 }
 
 // rule decides by the policy that was found, and tells the Pacer of its delays.

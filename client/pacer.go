@@ -26,7 +26,8 @@ import (
 //   - no request starts before the time in the Retry-After of a 429 or 5xx, at most a day ahead. If such an answer has
 //     none, or no answer comes, pauses grow from two seconds (or twice the delay) to an hour, give or take a fifth. A
 //     good answer halves the next pause. Requests that fail while in flight together count as one failure, and so do
-//     failures of one robots.txt in a row. One that its caller gives up, at its Timeout say, is no failure.
+//     failures of one robots.txt in a row. A request that its context or http.Client.Timeout ends is no failure
+//     (Request.Cancel is not heeded). Any other error of Base is one, even about an invalid field or a broken Body.
 //   - requests start in the order in which they came, but robots.txt, which decides about the others, goes first.
 //
 // The decision is made when the turn has come: a request that waited for more than a second is decided on once more, by

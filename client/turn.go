@@ -166,6 +166,9 @@ func fromPace(o fetch.Origin, err error) error {
 	if late, ok := err.(*pace.Late); ok {
 		return newLateError(o, late)
 	}
+	if err != context.DeadlineExceeded && errors.Is(err, context.DeadlineExceeded) {
+		return waitErr{err}
+	}
 	return err
 }
 

@@ -8,9 +8,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -214,4 +217,43 @@ func TestDecideWithoutRobots(t *testing.T) {
 	if a, err := (&client.Transport{Token: "Example Bot"}).Decide(ctx, u); err == nil {
 		t.Errorf("%+v", a)
 	}
+}
+
+// A time-out says that it is one, as net/http's own do, whatever was waited for.
+func TestTheEndOfAWaitIsATimeout(t *testing.T) {
+	never := roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	})
+	for name, rt := range map[string]*client.Transport{
+		"robots.txt":        {Base: never},
+		"robots.txt, paced": {Base: never, Pacer: new(client.Pacer)},
+		"a store of turns":  {Base: pagesOf(ok), Pacer: &client.Pacer{Turns: hangs{}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://a.example/", nil)
+			_, err := (&http.Client{Transport: rt}).Do(req)
+			failure, ok := errors.AsType[*url.Error](err)
+			if !ok || !failure.Timeout() || !os.IsTimeout(err) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waiting for") {
+				t.Errorf("%s: got %v, want a time-out that says what was waited for", name, err)
+			}
+			cancel()
+			rt.Close()
+		})
+	}
+}
+
+// hangs is a turns.Store that never answers.
+type hangs struct{}
+
+func (hangs) Reserve(ctx context.Context, _ string, _, _ time.Duration) (time.Duration, bool, error) {
+	<-ctx.Done()
+	return 0, false, ctx.Err()
+}
+
+func (hangs) Pause(ctx context.Context, _ string, _ time.Duration) (time.Duration, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
 }
