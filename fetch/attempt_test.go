@@ -370,6 +370,23 @@ func TestAFileThatWaitsForMemoryIsNoFailure(t *testing.T) {
 	})
 }
 
+// A longer file that waits for its turn to be parsed keeps its caller no longer than the context.
+func TestTheWaitToParseEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt, _ := answers(response(200, strings.Repeat("#", 20<<10)))
+		f := fetch.Fetcher{Transport: rt}
+		if err := f.HoldParsing(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		start := time.Now()
+		if _, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); err != context.DeadlineExceeded || time.Since(start) != 5*time.Second {
+			t.Errorf("got %v after %v, want the context's error after 5s", err, time.Since(start))
+		}
+	})
+}
+
 // As many long files are read at once as have place in the memory.
 func TestLongFilesAtOnce(t *testing.T) {
 	const want = 64 << 20 / (fetch.MaxBytes + 1)

@@ -88,7 +88,11 @@ func (r *resolution) run() (*Result, error) {
 		}
 		switch outcomeOf(a.status, r.Dialect) {
 		case rules:
-			res := r.conclude(a, r.parse(a.body))
+			p, err := r.parse(a.body)
+			if err != nil {
+				return nil, err
+			}
+			res := r.conclude(a, p)
 			res.Body, res.Truncated = a.body, len(a.body) > MaxBytes
 			return r.checkWall(h, a, res, ""), nil
 		case unavailable:
@@ -119,12 +123,14 @@ func (r *resolution) run() (*Result, error) {
 
 // parse reads the rules of a file. Longer ones take turns, while their bytes still count (maxMemory): rules may take six
 // times as much, and of a hundred files that are parsed at once, none would get to the cache that bounds them.
-func (r *resolution) parse(body []byte) *policy.Policy {
+func (r *resolution) parse(body []byte) (*policy.Policy, error) {
 	if r.held > 0 {
-		r.parsing.Acquire(context.Background(), 1) // no error: others need no more than their CPU time
+		if err := r.parsing.Acquire(r.own, 1); err != nil {
+			return nil, err
+		}
 		defer r.parsing.Release(1)
 	}
-	return r.Dialect.Parse(body)
+	return r.Dialect.Parse(body), nil
 }
 
 // failed concludes after an attempt without a usable answer. A failure of ours or of a proxy is an error: the site did

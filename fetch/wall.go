@@ -70,8 +70,8 @@ func fieldOf(line []byte) (rule, known bool) {
 	name := string(bytes.TrimSpace(field[:min(len(field), 65)]))
 	usual, _ := policy.Record{Field: name}.Known()
 	name = strings.ToLower(separators.Replace(name))
-	rule = slices.Contains([]string{"allow", "disallow", "dissallow", "dissalow", "disalow", "diasllow"}, name)
-	return rule, rule || usual != "" || name == "useragent"
+	rule = slices.Contains([]string{"allow", "disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"}, name)
+	return rule, rule || usual != "" || name == "useragent" || name == "sitemap"
 }
 
 var separators = strings.NewReplacer("-", "", " ", "", "_", "")

@@ -32,6 +32,8 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 		{200, "Crawl-delay: 5\n", nil, ""},
 		{200, "Disallow: /private\n", nil, ""},
 		{200, "user agent : *\nDissallow: /private\n", nil, ""},
+		{200, "Disallaw: /private\n", nil, ""},
+		{200, "Site-map: http://a.example/sitemap.xml\n", nil, ""},
 		{200, "Sitemap: http://a.example/map.xml\n", []string{"Content-Type", "text/html"}, ""},
 		{200, gzipped(file), nil, "no line of a robots.txt"},
 		{200, "\x1f\x8b\x08\x00\n#\x00\xb1\n", nil, "no line of a robots.txt"}, // no comment, but chance

@@ -72,7 +72,8 @@ func (s *Store) Put(ctx context.Context, key string, data []byte, ttl time.Durat
 }
 
 // Lock implements cache.Locker. A goroutine renews the lock until unlock is called, or the
-// lock is lost; ctx is for the call only.
+// lock is lost; ctx is for the call only. After an error, another one gives back what the
+// server may have given all the same.
 func (s *Store) Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error) {
 	l := lock{s, s.key("lock:" + key), rand.Text(), max(ttl, 10*time.Millisecond)}
 	if ok, err = s.Client.SetNX(ctx, l.key, l.token, l.ttl).Result(); err != nil {
