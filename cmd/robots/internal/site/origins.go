@@ -28,7 +28,12 @@ type Origins struct {
 	mu       sync.Mutex // guards what follows
 	underway map[fetch.Origin]*shell.Asked
 	done     int // lookups that have ended
+	failures int // in failed
+
+	failed sync.Map // of fetch.Origin to *fetch.Result: run may have no room for them, and each may take 30 s again
 }
+
+const maxFailed = 1 << 16 // some 30 MB
 
 // BesideOrigins is what of the memory for rules is left to the Cache that is before the store. The two may hold the
 // rules of different origins.
@@ -62,6 +67,9 @@ func NewOrigins(find func(context.Context, fetch.Origin) (*fetch.Result, time.Ti
 
 // Known returns the result of a lookup that has ended, or nil. It never waits.
 func (s *Origins) Known(o fetch.Origin) *fetch.Result {
+	if r, ok := s.failed.Load(o); ok {
+		return r.(*fetch.Result)
+	}
 	r, _, _ := s.run.Get(context.Background(), o, &cache.Source{Dialect: s.source.Dialect})
 	return r
 }
@@ -114,6 +122,10 @@ func (s *Origins) find(ctx context.Context, o fetch.Origin) (*fetch.Result, time
 	k := s.underway[o]
 	delete(s.underway, o)
 	s.done++
+	if r.Err != nil && s.failures < maxFailed {
+		s.failures++
+		s.failed.Store(k.Origin, r)
+	}
 	s.mu.Unlock()
 	for _, then := range k.Then.Range {
 		then.(func(*fetch.Result))(r)

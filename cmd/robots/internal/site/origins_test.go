@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -218,4 +219,38 @@ func TestStartEndsWithItsContext(t *testing.T) {
 			t.Errorf("b.example was asked %d times, want none", got)
 		}
 	})
+}
+
+// A failure is remembered until the run ends, however many files come after it: a silent site may take 30 seconds.
+func TestAFailureIsNotAskedForAgain(t *testing.T) {
+	file := policy.Parse([]byte("User-agent: *\n" + strings.Repeat("Disallow: /a/long/path/of/many/more\n", 10_000)))
+	asked := map[string]int{}
+	var mu sync.Mutex
+	s := NewOrigins(func(_ context.Context, o fetch.Origin) (*fetch.Result, time.Time, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[o.String()]++
+		if o == originNamed(t, "silent.example") {
+			return &fetch.Result{Policy: policy.Unreachable(), Err: errors.New("no answer"), Time: time.Now()}, time.Time{}, nil
+		}
+		return &fetch.Result{Policy: file, StatusCode: 200, Time: time.Now()}, time.Time{}, nil
+	}, policy.RFC9309, 1)
+	look := func(host string) {
+		k, err := s.Start(t.Context(), originNamed(t, host), new(int), func(*fetch.Result) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k != nil {
+			k.Within(t.Context())
+		}
+	}
+	look("silent.example")
+	for i := range 500 {
+		look(fmt.Sprintf("h%d.example", i))
+	}
+	look("silent.example")
+	look("h0.example")
+	if n, m := asked["https://silent.example"], asked["https://h0.example"]; n != 1 || m != 2 {
+		t.Errorf("asked the silent site %d times and the first of the others %d times, want 1 and 2", n, m)
+	}
 }
