@@ -33,7 +33,7 @@ type backing struct {
 	closed   func() error // closes the Store, once
 
 	reads, locks, writes part
-	debts
+	debts                debts
 }
 
 func (b *backing) init(store Store, patience time.Duration, log *slog.Logger, running *tasks) {
@@ -42,7 +42,7 @@ func (b *backing) init(store Store, patience time.Duration, log *slog.Logger, ru
 	b.reads.init("reading", log)
 	b.locks.init("locking", log)
 	b.writes.init("writing", log)
-	b.owed = make(map[string]*debt)
+	b.debts.owed = make(map[string]*debt)
 	b.closed = sync.OnceValue(func() error {
 		if c, ok := store.(io.Closer); ok {
 			return c.Close()
@@ -72,7 +72,7 @@ func (b *backing) read(ctx context.Context, key string) (rec *record, body []byt
 			return nil, nil, err
 		}
 	}
-	if m := b.owes(key); m.Received.After(rec.received()) {
+	if m := b.debts.owes(key); m.Received.After(rec.received()) {
 		return m.record(key), nil, nil
 	}
 	return rec, body, nil
@@ -96,7 +96,7 @@ func (b *backing) lock(ctx context.Context, key string) (unlock func(), err erro
 func (b *backing) put(key string, data []byte, ttl time.Duration, o *debt, unlock func()) {
 	ctx := context.Background() // Close waits for it
 	if !b.writes.enter(ctx, b.patience) {
-		b.paid(key, o, errDown)
+		b.debts.paid(key, o, errDown)
 		release(unlock)
 		return
 	}
@@ -104,7 +104,7 @@ func (b *backing) put(key string, data []byte, ttl time.Duration, o *debt, unloc
 		defer release(unlock)
 		defer b.writes.leave()
 		err := b.writes.do(ctx, writeTimeout, func(ctx context.Context) error { return b.store.Put(ctx, key, data, ttl) })
-		if b.paid(key, o, err) {
+		if b.debts.paid(key, o, err) {
 			b.running.Go(func() { _ = b.pay(ctx) })
 		}
 	})

@@ -247,3 +247,22 @@ func TestKeepBodyKeepsTheFile(t *testing.T) {
 		}
 	})
 }
+
+func TestTheZeroValueIsReady(t *testing.T) {
+	var c cache.Cache
+	s := &site{serve: always(rules("/private"))}
+	for range 2 {
+		if allowed(t, &c, s, "/private/a") || !allowed(t, &c, s, "/public") {
+			t.Error("the rules do not hold")
+		}
+	}
+	if got := c.Stats(); got.Origins != 1 || got.StoreErrors != 0 {
+		t.Errorf("got %+v, want one origin", got)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: s.load}); err != cache.ErrClosed {
+		t.Errorf("after Close: got %v, want ErrClosed", err)
+	}
+}

@@ -300,10 +300,10 @@ func (c *Cache) keep(k key, f *flight, n *state, r *fetch.Result, st stored, now
 		return // what the Store has goes on to hold, even if it could not be read
 	}
 	name, m := k.storeKey(), n.mark()
-	owed := c.backing.owes(name) // before this result
+	owed := c.backing.debts.owes(name) // before this result
 	var o *debt
 	if r.Err == nil {
-		o = c.backing.owe(name, m)
+		o = c.backing.debts.owe(name, m)
 	}
 	data, file := []byte(nil), r.Body
 	if r.Err != nil && st.file != nil { // the outage does not displace the answer before it
@@ -322,7 +322,7 @@ func (c *Cache) keep(k key, f *flight, n *state, r *fetch.Result, st stored, now
 			return
 		}
 	case owed == mark{} && st.rules.After(m.Until.Add(-24*time.Hour)): // the mark there is less than a day older
-		c.backing.owe(name, mark{})
+		c.backing.debts.owe(name, mark{})
 		return
 	}
 	if data == nil {

@@ -93,13 +93,13 @@ func (b *backing) pay(ctx context.Context) error {
 	var paying errgroup.Group
 	for range payers {
 		paying.Go(func() error {
-			for key, o := b.next(); o != nil; key, o = b.next() {
+			for key, o := b.debts.next(); o != nil; key, o = b.debts.next() {
 				err := error(errDown)
 				if b.writes.enter(ctx, writeTimeout) {
 					err = b.payOne(ctx, key, o.mark)
 					b.writes.leave()
 				}
-				if b.paid(key, o, err); err != nil {
+				if b.debts.paid(key, o, err); err != nil {
 					return err
 				}
 			}
@@ -107,10 +107,10 @@ func (b *backing) pay(ctx context.Context) error {
 		})
 	}
 	err := paying.Wait()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.busy = false; err != nil {
-		return fmt.Errorf("cache: marks of %d origins are not in the store: %w", len(b.owed), err)
+	b.debts.mu.Lock()
+	defer b.debts.mu.Unlock()
+	if b.debts.busy = false; err != nil {
+		return fmt.Errorf("cache: marks of %d origins are not in the store: %w", len(b.debts.owed), err)
 	}
 	return nil
 }

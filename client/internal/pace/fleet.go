@@ -64,7 +64,7 @@ func (l *line) askTurns(ctx context.Context, w *waiter, now time.Time) error {
 	f := &l.k.fleet
 	switch failing := l.failing() && now.Before(f.next); {
 	case w.try && (l.asking || failing):
-		return l.leftBy(w, l.late(w, later(f.next, now.Add(tryAgain)), 0, now))
+		return l.leftBy(w, l.late(w, later(f.next, now.Add(tryAgain)), 0, now, now))
 	case l.asking:
 		l.sleep(ctx, w, time.Time{})
 		return nil

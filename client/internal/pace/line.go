@@ -95,9 +95,9 @@ func (l *line) step(ctx context.Context, w *waiter, now time.Time) (*Place, erro
 	case hasDeadline && now.After(deadline): // ctx does not say so yet
 		return nil, l.waitErr(w, context.DeadlineExceeded)
 	case w.try && (!first || l.isFull(w) || at.After(now)):
-		return nil, l.leftBy(w, l.late(w, at, l.ahead(w), now))
+		return nil, l.leftBy(w, l.late(w, at, l.ahead(w), now, now))
 	case hasDeadline && at.After(deadline):
-		return nil, l.late(w, at, 0, deadline)
+		return nil, l.late(w, at, 0, now, deadline)
 	case !first || l.isFull(w):
 		l.sleep(ctx, w, time.Time{})
 		return nil, nil
@@ -264,13 +264,13 @@ func (l *line) lapse(now time.Time) {
 
 // late says when w can start if so many go before it, of whom the first can start at a time. A pause counts if it lasts
 // beyond another time.
-func (l *line) late(w *waiter, at time.Time, ahead int, beyond time.Time) *Late {
+func (l *line) late(w *waiter, at time.Time, ahead int, now, beyond time.Time) *Late {
 	d := l.delay(at)
 	if l.isFull(w) { // a request has to end, and then comes a delay
-		at = later(at, time.Now().Add(max(d, tryAgain)))
+		at = later(at, now.Add(max(d, tryAgain)))
 	}
 	if ahead > 0 {
-		at = later(at, time.Now().Add(tryAgain))
+		at = later(at, now.Add(tryAgain))
 	}
 	ahead = min(ahead, 10_000) // keeps the product in range
 	return &Late{At: at.Add(time.Duration(ahead) * d), Delay: d, Paused: l.resume.After(beyond),
