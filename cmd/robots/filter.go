@@ -228,9 +228,20 @@ type filtered struct {
 // may take gigabytes.
 type question struct {
 	answer.Listed
+	f      *filterer
 	lookup *shell.Asked // that is waited for
-	own    filtered     // may be read once lookup is done
-	behind filtered     // what is known of the lines up to the next question
+	taken  atomic.Bool  // by Found, which decides, or else by wait, which puts it aside
+	own    *filtered    // the answer; may be read once lookup is done
+	behind *filtered    // what is known of the lines up to the next question, or nil
+}
+
+// Found decides the line of q, and lets go of it.
+func (q *question) Found(r *fetch.Result) {
+	if q.taken.CompareAndSwap(false, true) {
+		q.Result, q.own = r, new(filtered)
+		q.f.decide(q.own, &q.Listed)
+		q.Listed = answer.Listed{}
+	}
 }
 
 // answer reads the URLs of a batch, and decides those of known origins. It has the others looked up, and waits for that.
@@ -240,7 +251,7 @@ func (f *filterer) answer(ctx context.Context, lines []shell.Line) (*filtered, e
 		b.lines = int64(len(lines))
 	}
 	var l answer.Listed // one for all: a variable of each turn would be on the heap
-	questions, to := []*question(nil), b
+	questions, to := []*question(nil), &b
 	for _, line := range lines {
 		// White space around a URL is no part of it: lists that have been through an editor or a
 		// spreadsheet hold such lines.
@@ -251,18 +262,21 @@ func (f *filterer) answer(ctx context.Context, lines []shell.Line) (*filtered, e
 			l.Result = f.origins.Known(l.Origin)
 		}
 		if l.Err == nil && l.Result == nil {
-			q := &question{Listed: l}
+			q := &question{Listed: l, f: f}
 			questions, to = append(questions, q), &q.behind
-		} else {
-			f.decide(to, &l)
+			continue
 		}
+		if *to == nil {
+			*to = new(filtered)
+		}
+		f.decide(*to, &l)
 	}
 	if err := f.ask(ctx, lines[0].Number, len(lines), questions); err != nil {
 		return nil, err
 	}
 	for _, q := range questions {
-		b.add(&q.own)
-		b.add(&q.behind)
+		b.add(q.own)
+		b.add(q.behind)
 	}
 	return b, nil
 }
@@ -283,11 +297,7 @@ func (f *filterer) ask(ctx context.Context, number, lines int, questions []*ques
 		return ctx.Err()
 	}
 	for _, q := range questions {
-		if q.lookup, err = f.origins.Start(ctx, q.Origin, q, func(r *fetch.Result) {
-			l := q.Listed
-			l.Result = r
-			f.decide(&q.own, &l)
-		}); err != nil {
+		if q.lookup, err = f.origins.Start(ctx, q.Origin, q); err != nil {
 			return err
 		}
 	}
@@ -331,8 +341,11 @@ func (f *filterer) decide(b *filtered, q *answer.Listed) {
 	}
 }
 
-// add puts what was answered behind b.
+// add puts what was answered, if anything, behind b.
 func (b *filtered) add(c *filtered) {
+	if c == nil {
+		return
+	}
 	b.allowed.Write(c.allowed.Bytes())
 	b.allowed.Problems.Write(c.allowed.Problems.Bytes())
 	b.refused.Write(c.refused.Bytes())
@@ -393,15 +406,16 @@ type lateLines struct {
 	size  int
 }
 
-// add puts a line aside, if there is room, and reports whether it did.
+// add puts a line aside, if there is room and it is not decided meanwhile, and reports whether it did.
 func (l *lateLines) add(q *question) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.again || l.size+len(q.Text) > maxLate {
+	if l.again || l.size > maxLate || !q.taken.CompareAndSwap(false, true) {
 		return false
 	}
 	l.size += len(q.Text)
 	l.lines = append(l.lines, shell.Line{Number: q.Number, Text: q.Text})
+	q.Listed = answer.Listed{}
 	return true
 }
 
@@ -413,12 +427,10 @@ func (f *filterer) wait(ctx context.Context, questions []*question) error {
 		patient, cancel = context.WithTimeout(ctx, patience)
 	}
 	defer cancel()
-	for i, q := range questions {
+	for _, q := range questions {
 		switch {
 		case q.lookup == nil || q.lookup.Within(patient):
 		case ctx.Err() == nil && f.late.add(q): // else what is put aside would be missing from the list
-			questions[i] = &question{behind: q.behind} // q may be decided at this moment
-			q.lookup.Then.Delete(q)
 		case !q.lookup.Within(ctx):
 			return ctx.Err()
 		}

@@ -27,8 +27,11 @@ type Asked struct {
 	Result *fetch.Result
 	Until  time.Time // when it is asked for again; zero: no cache knows
 	Err    error
-	Then   sync.Map // what site.Origins calls with the Result, which it leaves out above, by who waits
+	Then   []Waiter // that site.Origins, which guards it, calls with the Result, and leaves that out above
 }
+
+// Waiter is what waits for an answer of Asked.
+type Waiter interface{ Found(*fetch.Result) }
 
 // NewAsked returns a question that Run, once, has to be called for.
 func NewAsked(o fetch.Origin) *Asked {

@@ -75,24 +75,24 @@ func (s *Origins) Known(o fetch.Origin) *fetch.Result {
 }
 
 // Start looks up o, unless that is under way or done. It waits for a slot. The lookup, whose Err is nil, outlives ctx: an
-// answer that is under way at an interruption need not be asked for in the next run. It calls then with the result, and
-// is Done behind that; if it is nil, then was called. A result is held no longer: rules take up to 2 MB.
-func (s *Origins) Start(ctx context.Context, o fetch.Origin, who any, then func(*fetch.Result)) (*shell.Asked, error) {
-	k, r := s.asked(o, false, who, then)
+// answer that is under way at an interruption need not be asked for in the next run. It calls w with the result, and is
+// Done behind that; if it is nil, w was called. A result is held no longer: rules take up to 2 MB.
+func (s *Origins) Start(ctx context.Context, o fetch.Origin, w shell.Waiter) (*shell.Asked, error) {
+	k, r := s.asked(o, false, w)
 	if k == nil && r == nil {
 		if err := s.slots.Acquire(ctx, 1); err != nil {
 			return nil, err
 		}
-		k, r = s.asked(o, true, who, then)
+		k, r = s.asked(o, true, w)
 	}
 	if r != nil {
-		then(r)
+		w.Found(r)
 	}
 	return k, nil
 }
 
 // asked returns what looks o up, or the result. If there is neither, it begins a lookup in a slot.
-func (s *Origins) asked(o fetch.Origin, slot bool, who, then any) (k *shell.Asked, r *fetch.Result) {
+func (s *Origins) asked(o fetch.Origin, slot bool, w shell.Waiter) (k *shell.Asked, r *fetch.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k = s.underway[o]; k == nil {
@@ -107,7 +107,7 @@ func (s *Origins) asked(o fetch.Origin, slot bool, who, then any) (k *shell.Aske
 		go k.Run(context.Background(), s.find) // has a deadline of its own
 	}
 	if k != nil {
-		k.Then.Store(who, then)
+		k.Then = append(k.Then, w)
 	}
 	return k, r
 }
@@ -127,9 +127,10 @@ func (s *Origins) find(ctx context.Context, o fetch.Origin) (*fetch.Result, time
 		s.failed.Store(k.Origin, r)
 	}
 	s.mu.Unlock()
-	for _, then := range k.Then.Range {
-		then.(func(*fetch.Result))(r)
+	for _, w := range k.Then {
+		w.Found(r)
 	}
+	k.Then = nil
 	return nil, until, nil
 }
 

@@ -16,6 +16,11 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
+// found is a shell.Waiter.
+type found func(*fetch.Result)
+
+func (f found) Found(r *fetch.Result) { f(r) }
+
 func originNamed(t testing.TB, host string) fetch.Origin {
 	t.Helper()
 	o, err := fetch.OriginOf(&url.URL{Scheme: "https", Host: host})
@@ -70,7 +75,7 @@ func ignore(*fetch.Result) {}
 func result(t *testing.T, s *Origins, o fetch.Origin) *fetch.Result {
 	t.Helper()
 	var got *fetch.Result
-	k, err := s.Start(t.Context(), o, t, func(r *fetch.Result) { got = r })
+	k, err := s.Start(t.Context(), o, found(func(r *fetch.Result) { got = r }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +92,7 @@ func TestEachOriginIsAskedOnceAndFewAtATime(t *testing.T) {
 		start := time.Now()
 		for range 20 {
 			for i := range 100 {
-				if _, err := s.Start(t.Context(), originNamed(t, fmt.Sprintf("site%d.example", i)), t, ignore); err != nil {
+				if _, err := s.Start(t.Context(), originNamed(t, fmt.Sprintf("site%d.example", i)), found(ignore)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -118,7 +123,7 @@ func TestASlowOriginDelaysNoOther(t *testing.T) {
 		l.slow = originNamed(t, "site0.example")
 		s := NewOrigins(l.find, policy.RFC9309, 2)
 		start := time.Now()
-		slow, err := s.Start(t.Context(), l.slow, t, ignore)
+		slow, err := s.Start(t.Context(), l.slow, found(ignore))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,13 +203,13 @@ func TestStartEndsWithItsContext(t *testing.T) {
 		s := NewOrigins(l.find, policy.RFC9309, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		var got *fetch.Result
-		first, err := s.Start(ctx, originNamed(t, "a.example"), t, func(r *fetch.Result) { got = r })
+		first, err := s.Start(ctx, originNamed(t, "a.example"), found(func(r *fetch.Result) { got = r }))
 		if err != nil {
 			t.Fatal(err)
 		}
 		returned := make(chan error)
 		go func() {
-			_, err := s.Start(ctx, originNamed(t, "b.example"), t, ignore)
+			_, err := s.Start(ctx, originNamed(t, "b.example"), found(ignore))
 			returned <- err
 		}()
 		synctest.Wait()
@@ -236,7 +241,7 @@ func TestAFailureIsNotAskedForAgain(t *testing.T) {
 		return &fetch.Result{Policy: file, StatusCode: 200, Time: time.Now()}, time.Time{}, nil
 	}, policy.RFC9309, 1)
 	look := func(host string) {
-		k, err := s.Start(t.Context(), originNamed(t, host), new(int), func(*fetch.Result) {})
+		k, err := s.Start(t.Context(), originNamed(t, host), found(ignore))
 		if err != nil {
 			t.Fatal(err)
 		}
