@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,7 +109,10 @@ func TestTraceWaitedSaysHowLongARequestWasHeldBack(t *testing.T) {
 		c.Do(req)
 		get(t, c, "http://a.example/4")
 		c.Transport.(*client.Transport).Try(t.Context(), parse("http://a.example/5"))
-		c.Transport.(*client.Transport).Try(t.Context(), parse("http://b.example/")) // Decided is told of it
+		_, err := c.Transport.(*client.Transport).Try(t.Context(), parse("http://b.example/")) // Decided gets this one
+		if err == nil || !strings.HasSuffix(err.Error(), ", as robots.txt is being read") {
+			t.Errorf("got %v, want an error that says that robots.txt is being read", err)
+		}
 		want := []string{
 			"http://a.example/1 1s <nil>",
 			"http://a.example/3 100ms context canceled",
