@@ -73,7 +73,7 @@ The robots.txt of each origin is fetched once in a run, many at a time. The
 result, even a failure, is kept until the run ends. With --unordered, the lines
 of hosts that do not answer within a second are put aside, up to 32 MiB, and
 answered at the end. Many silent hosts hold up a list half as long with
---parallel 2048, in some 270 MiB.
+--parallel 2048, in some 300 MiB.
 
 Memory does not grow with the input: while one origin is slow, up to 65,536
 lines behind its first one are worked on, and wait to be written; up to 128 MiB
