@@ -68,7 +68,8 @@ func (a Answer) LogValue() slog.Value { return slog.StringValue(a.String()) }
 //	if refusal, ok := errors.AsType[*client.DisallowedError](err); ok { … }
 //
 // Reason tells a "no" (policy.ReasonRule: drop the URL) from a "could not find out" (policy.ReasonUnreachable: ask
-// again after Until).
+// again after Until), and from a "not for this use" (policy.ReasonUse: the rules allow the target, so it may be fetched
+// for another use).
 //
 // It is ErrNotSent. It has no Unwrap, because a time-out of robots.txt would look like the caller's own deadline.
 type DisallowedError struct {
@@ -78,7 +79,12 @@ type DisallowedError struct {
 
 // Error says for which product token and by which line the request is disallowed, or why robots.txt is unreachable. It
 // leaves out the URL, which http.Client puts in front.
-func (e *DisallowedError) Error() string { return "client: not sent for " + e.Answer.String() }
+func (e *DisallowedError) Error() string {
+	if e.Use != "" { // then its text begins with the statement
+		return "client: not sent: " + e.Answer.String()
+	}
+	return "client: not sent for " + e.Answer.String()
+}
 
 // Is makes it ErrNotSent, and fetch.ErrNotPublic too if that is why robots.txt is unreachable.
 func (e *DisallowedError) Is(target error) bool {
@@ -91,20 +97,3 @@ func (e *DisallowedError) Is(target error) bool {
 
 // LogValue returns the text of Error: slog would otherwise log the embedded Answer.
 func (e *DisallowedError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
-
-// UseError says that a request was not sent because robots.txt disallows a use that Transport.Uses declares: Reason is
-// policy.ReasonUse. The rules allow the target, so it may be fetched for another use. It is ErrNotSent.
-type UseError struct {
-	URL *url.URL // what was asked for; shared with the request, must not be modified
-	Answer
-}
-
-// Error says which statement disallows which use, and for which product token. It leaves out the URL, which http.Client
-// puts in front.
-func (e *UseError) Error() string { return "client: not sent: " + e.Answer.String() }
-
-// Is makes it ErrNotSent.
-func (e *UseError) Is(target error) bool { return target == ErrNotSent }
-
-// LogValue returns the text of Error, as in DisallowedError.
-func (e *UseError) LogValue() slog.Value { return slog.StringValue(e.Error()) }

@@ -40,7 +40,8 @@
 //   - A [*DisallowedError] with policy.ReasonRule: robots.txt says no. Drop the URL.
 //   - A [*DisallowedError] with policy.ReasonUnreachable: robots.txt could not be read. Unreachable says why. Ask again
 //     after Until.
-//   - A [*UseError]: robots.txt says no to one of Transport.Uses.
+//   - A [*DisallowedError] with policy.ReasonUse: the rules allow it, but robots.txt says no to one of Transport.Uses.
+//     It may be fetched for another use.
 //   - A [*LateError]: the turn comes after the request's deadline, or [Transport.Try] would have to wait. Ask again
 //     at At.
 //   - fetch.ErrNotPublic, or [ErrClosed].
@@ -121,8 +122,8 @@ type Transport struct {
 
 	// Uses are what the fetched pages are for, in the labels of usage.Table: "train-ai", "ai-use", "search" (from a
 	// constant of package usage, string(usage.TrainAI)). If robots.txt disallows one of them for a target that its rules
-	// allow, nothing is sent: RoundTrip returns a *UseError, Decide an Answer with policy.ReasonUse. A label that is not
-	// in the table is an error of every request. If nil, robots.txt is not asked about use.
+	// allow, nothing is sent: the refusal, or the Answer of Decide, has policy.ReasonUse. A label that is not in the table
+	// is an error of every request. If nil, robots.txt is not asked about use.
 	//
 	// Each label is asked about by itself: declare those that the pages are really for. A group for a policy token, such
 	// as Google-Extended, is for the crawlers of its owner and counts for no other. What the pages themselves say about
@@ -182,9 +183,9 @@ func (t *Transport) open(u *url.URL) (*gate, error) {
 	return g, nil
 }
 
-// RoundTrip sends req if robots.txt allows it. Otherwise it closes req.Body and returns a *DisallowedError or a
-// *UseError; see [ErrNotSent] for other errors. A path and query of more than 16 KiB cannot be decided on, nor can a
-// path with a dot segment (resolve it first), nor a CONNECT. With a Pacer it waits for its turn.
+// RoundTrip sends req if robots.txt allows it. Otherwise it closes req.Body and returns a *DisallowedError; see
+// [ErrNotSent] for other errors. A path and query of more than 16 KiB cannot be decided on, nor can a path with a dot
+// segment (resolve it first), nor a CONNECT. With a Pacer it waits for its turn.
 //
 // It never modifies req. It sends a copy if it has to set the User-Agent or the canonical host, or to sign; else
 // Response.Request is req, if Base says so. Requests of other schemes than http, https and ftp go to Base unchanged.

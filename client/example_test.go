@@ -69,7 +69,7 @@ func ExampleTransport_uses() {
 	c := &http.Client{Transport: &client.Transport{Token: "ExampleBot", Uses: []string{"train-ai"}}}
 	for _, path := range []string{"/news", "/essays/1"} {
 		resp, err := c.Get(site.URL + path)
-		if refusal, ok := errors.AsType[*client.UseError](err); ok {
+		if refusal, ok := errors.AsType[*client.DisallowedError](err); ok && refusal.Reason == policy.ReasonUse {
 			fmt.Println("not sent:", path, "by", refusal.By)
 			continue
 		}

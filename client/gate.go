@@ -76,13 +76,8 @@ func (r *ruling) answer(a *Answer) {
 
 // refusal returns why a request is not sent, or nil.
 func (r *ruling) refusal(u *url.URL) error {
-	switch {
-	case r.Allowed:
+	if r.Allowed {
 		return nil
-	case r.Reason == policy.ReasonUse:
-		refused := &UseError{URL: u}
-		r.answer(&refused.Answer)
-		return refused
 	}
 	refused := &DisallowedError{URL: u}
 	r.answer(&refused.Answer)

@@ -80,7 +80,7 @@ func TestADisallowedUseIsNotSent(t *testing.T) {
 			}
 			continue
 		}
-		refusal, ok := err.(*client.UseError)
+		refusal, ok := err.(*client.DisallowedError)
 		if !ok || resp != nil || !strings.HasSuffix(err.Error(), row.want) || len(base.pages) > 0 || body.closed == 0 {
 			t.Errorf("%q of %s for %s: got %v, %d pages sent, body closed %d times, want %s",
 				row.uses, row.path, row.token, err, len(base.pages), body.closed, row.want)
@@ -141,8 +141,9 @@ func TestAUseThatIsDisallowedMeanwhileIsNotSent(t *testing.T) {
 		defer rt.Cache.Close()
 		// The turn comes a delay after robots.txt was read, when that has expired, and is older than a minute.
 		_, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/page")})
-		if _, refused := err.(*client.UseError); !refused || sent != 0 || reads != 2 {
-			t.Errorf("got %v with %d pages sent and robots.txt read %d times", err, sent, reads)
+		refusal, _ := err.(*client.DisallowedError)
+		if refusal == nil || refusal.Reason != policy.ReasonUse || sent != 0 || reads != 2 {
+			t.Errorf("got %v with %d pages sent and robots.txt read %d times, want a refusal for the use, 0 and 2", err, sent, reads)
 		}
 	})
 }

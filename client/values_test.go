@@ -46,7 +46,7 @@ func TestValuesSpeak(t *testing.T) {
 		{unwanted, []string{`disallows the use "train-ai"`}},
 		{&client.DisallowedError{URL: u, Answer: refused}, []string{"client: not sent for", "disallowed by line 2"}},
 		{&client.DisallowedError{URL: u, Answer: down}, []string{"client: not sent for", "it broke"}},
-		{&client.UseError{URL: u, Answer: unwanted}, []string{"client: not sent", "train-ai"}},
+		{&client.DisallowedError{URL: u, Answer: unwanted}, []string{"client: not sent", "train-ai"}},
 		{&client.LateError{Origin: o, Paused: true}, []string{"client: not sent", "hhh", "pauses"}},
 		{client.DecidedInfo{URL: u, Target: long, Answer: refused}, []string{"disallowed by line 2", "a.example"}},
 		{client.DecidedInfo{URL: u, Err: broke}, []string{"it broke", "a.example"}},

@@ -91,13 +91,14 @@ func visit(gate *client.Transport, link string) (next []string, verdict string, 
 }
 
 func why(err error) string {
-	switch e := err.(type) {
-	case *client.UseError:
+	e, ok := err.(*client.DisallowedError)
+	switch {
+	case !ok:
+		return err.Error()
+	case e.Reason == policy.ReasonUse:
 		return e.By
-	case *client.DisallowedError:
-		return e.Rule.String()
 	}
-	return err.Error()
+	return e.Rule.String()
 }
 
 // keep returns what is done with a page that may be used.

@@ -33,9 +33,7 @@ func (a *adviser) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Body = io.NopCloser(req.Body) // httputil.ReverseProxy closes it
 	}
 	res, err := a.judge.RoundTrip(req)
-	_, rules := errors.AsType[*client.DisallowedError](err)
-	_, uses := errors.AsType[*client.UseError](err)
-	if !rules && !uses {
+	if _, refused := errors.AsType[*client.DisallowedError](err); !refused {
 		return res, err
 	}
 	why := explain(err, a.gate.Agreed).Detail

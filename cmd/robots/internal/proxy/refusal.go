@@ -74,9 +74,6 @@ func explain(err error, agreed *agreement.Agreements) Refusal {
 	if e, ok := errors.AsType[*client.DisallowedError](err); ok {
 		return refused(e.URL, e.Answer, agreed)
 	}
-	if e, ok := errors.AsType[*client.UseError](err); ok {
-		return refused(e.URL, e.Answer, agreed)
-	}
 	if p, ok := errors.AsType[*web.Problem](err); ok {
 		return Refusal{Problem: p}
 	}
