@@ -105,7 +105,7 @@ type Cache struct {
 	renewals int             // flights that began behind their callers
 }
 
-// ErrClosed is what Get returns after Close.
+// ErrClosed is what Get returns after Close. errors.Is finds it in the errors of a closed client.Transport, too.
 var ErrClosed = errors.New("cache: Get after Close")
 
 // Get returns the result that holds for the origin o, from memory, the Store or src, and until when it holds.

@@ -44,7 +44,7 @@
 //     It may be fetched for another use.
 //   - A [*LateError]: the turn comes after the request's deadline, or [Transport.Try] would have to wait. Ask again
 //     at At.
-//   - fetch.ErrNotPublic, or [ErrClosed].
+//   - fetch.ErrNotPublic, or cache.ErrClosed: the Transport, or the Cache that was given to it, is closed.
 //
 // Any other error says what is wrong with the URL, Token, Uses or Sign. No retry helps.
 //
@@ -176,7 +176,7 @@ func (t *Transport) open(u *url.URL) (*gate, error) {
 	g := t.ready()
 	switch {
 	case g.closed.Load():
-		return nil, ErrClosed
+		return nil, closedErr{}
 	case isUngated(u):
 		return nil, schemeError(u)
 	}
@@ -192,7 +192,7 @@ func (t *Transport) open(u *url.URL) (*gate, error) {
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g := t.ready()
 	if g.closed.Load() {
-		return refuse(req, ErrClosed)
+		return refuse(req, closedErr{})
 	}
 	return g.roundTrip(req)
 }
@@ -245,10 +245,11 @@ func (t *Transport) Close() error {
 	return t.Shutdown(ctx)
 }
 
-// Shutdown closes the Transport. Later calls return ErrClosed. If the Transport made its own Cache, Shutdown closes
-// that too: fetches of robots.txt stop, calls that wait for them return ErrClosed, and Shutdown waits for their end,
-// but no longer than ctx. It also waits until Pacer.Turns knows of all pauses. The error says what has not ended;
-// call Shutdown again then. A Transport that neither made its own Cache nor has Pacer.Turns needs no Close.
+// Shutdown closes the Transport: errors.Is finds cache.ErrClosed in the errors of later calls. If the Transport made
+// its own Cache, Shutdown closes that too: fetches of robots.txt stop, calls that wait for them end with the same error,
+// and Shutdown waits for their end, but no longer than ctx. It also waits until Pacer.Turns knows of all pauses. The
+// error says what has not ended; call Shutdown again then. A Transport that neither made its own Cache nor has
+// Pacer.Turns needs no Close.
 //
 // Requests that were already let through go on, and those that wait for the Pacer get their turns unless their contexts
 // end first. Base and its connections are the caller's; see CloseIdleConnections.

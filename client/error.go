@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -17,9 +18,11 @@ import (
 // fails again. A request whose context ended while it waited was not sent either: its error is the context's.
 var ErrNotSent = errors.New("client: not sent")
 
-// ErrClosed is returned after Close. If a Cache that was given to the Transport is closed first, errors wrap
-// cache.ErrClosed. It is ErrNotSent.
-var ErrClosed error = notSentf("client: the Transport is closed")
+// closedErr is returned after Close. It is ErrNotSent and cache.ErrClosed, as is the error over a closed Cache.
+type closedErr struct{}
+
+func (closedErr) Error() string        { return "client: the Transport is closed" }
+func (closedErr) Is(target error) bool { return target == ErrNotSent || target == cache.ErrClosed }
 
 // notSent makes any error an ErrNotSent.
 type notSent struct{ error }

@@ -201,7 +201,7 @@ func (g *gate) waitUntil(ctx context.Context, late *LateError) error {
 	case <-time.After(max(time.Until(late.At), minPause)):
 		return nil
 	case <-g.closing:
-		return ErrClosed
+		return closedErr{}
 	case <-ctx.Done():
 		return waitErr{fmt.Errorf("%w (%v)", context.Cause(ctx), late)}
 	}
@@ -212,7 +212,7 @@ func (g *gate) waitUntil(ctx context.Context, late *LateError) error {
 func (g *gate) cacheErr(ctx context.Context, o fetch.Origin, err error) error {
 	switch {
 	case g.ownCache && errors.Is(err, cache.ErrClosed):
-		return ErrClosed // the caller knows of no Cache
+		return closedErr{} // the caller knows of no Cache
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return g.timeoutErr(context.Cause(ctx), o)
 	case errors.Is(err, ErrNotSent):

@@ -203,7 +203,7 @@ func (g *gate) recheck(ctx context.Context, req *http.Request, r *ruling, first 
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, ErrClosed), errors.Is(err, cache.ErrClosed): // what was let through goes on
+	case errors.Is(err, cache.ErrClosed): // what was let through goes on
 		return nil
 	case err == nil && now.Allowed:
 		now.waitFor = r.waitFor

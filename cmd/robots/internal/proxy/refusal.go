@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/agreement"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
@@ -80,7 +81,7 @@ func explain(err error, agreed *agreement.Agreements) Refusal {
 	switch {
 	case errors.Is(err, fetch.ErrNotPublic):
 		err = errPrivate
-	case errors.Is(err, client.ErrClosed):
+	case errors.Is(err, cache.ErrClosed):
 		return Refusal{Problem: web.Unavailable(answer.Visible(err.Error())), Error: "proxy_internal_error"}
 	case errors.Is(err, client.ErrNotSent):
 		return bad("%s", answer.Visible(err.Error()))
