@@ -3,7 +3,9 @@ package client_test
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"testing"
+	"time"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -21,7 +23,7 @@ func TestAllocationsOfAWarmRequest(t *testing.T) {
 	file := answer(200, "", "User-agent: *\nDisallow: /private\nCrawl-delay: 1\n")
 	stated := answer(200, "", "User-agent: *\nContent-Signal: ai-train=yes, search=yes\nDisallow: /private\n")
 	rules := policy.Parse([]byte("User-agent: *\nDisallow: /private\n"))
-	trace := &client.Trace{Decided: func(context.Context, client.DecidedInfo) {}}
+	trace := &client.Trace{Decided: func(context.Context, *url.URL, client.Answer, time.Duration, error) {}}
 	base := func(req *http.Request) (*http.Response, error) {
 		switch {
 		case req.URL.Path != "/robots.txt":

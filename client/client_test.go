@@ -417,7 +417,7 @@ func TestACacheThatWasGivenIsNotClosed(t *testing.T) {
 		})
 		var told atomic.Int32 // of decisions, to one, whose hooks may write to what is closed after it
 		one := &client.Transport{Base: base, Cache: shared, Trace: &client.Trace{
-			Decided: func(context.Context, client.DecidedInfo) { told.Add(1) },
+			Decided: func(context.Context, *url.URL, client.Answer, time.Duration, error) { told.Add(1) },
 		}}
 		other := &client.Transport{Base: base, Cache: shared}
 		var waiting sync.WaitGroup

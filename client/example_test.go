@@ -264,7 +264,9 @@ func ExampleTransport_store() {
 	for _, run := range []string{"first", "second"} {
 		c := &cache.Cache{Store: store}
 		gate := &client.Transport{UserAgent: "ExampleBot/1.0", Cache: c, Trace: &client.Trace{
-			Fetched: func(context.Context, client.FetchedInfo) { fmt.Println("robots.txt was fetched") },
+			Fetched: func(context.Context, fetch.Origin, *fetch.Result, time.Duration, error) {
+				fmt.Println("robots.txt was fetched")
+			},
 		}}
 		answer, err := gate.Decide(ctx, u)
 		fmt.Printf("%s run: %v %v\n", run, answer.Allowed, err)
@@ -341,11 +343,15 @@ func ExampleTrace() {
 		},
 	}))
 	gate := &client.Transport{UserAgent: "ExampleBot/1.0", Trace: &client.Trace{
-		Fetched: func(_ context.Context, f client.FetchedInfo) {
-			log.Info("robots.txt", "status", f.Result.StatusCode, "refresh", f.Refresh)
+		Fetched: func(_ context.Context, _ fetch.Origin, r *fetch.Result, _ time.Duration, err error) {
+			if err != nil {
+				log.Warn("robots.txt was not asked for", "error", err)
+				return
+			}
+			log.Info("robots.txt", "result", r)
 		},
-		Decided: func(_ context.Context, d client.DecidedInfo) {
-			log.Info("decided", "target", d.Target, "token", d.Token, "why", d.Decision.String())
+		Decided: func(_ context.Context, u *url.URL, a client.Answer, _ time.Duration, err error) {
+			log.Info("decided", "target", u.RequestURI(), "answer", a, "error", err)
 		},
 	}}
 	resp, err := (&http.Client{Transport: gate}).Get(site.URL + "/public?q=1")
@@ -355,8 +361,8 @@ func ExampleTrace() {
 	}
 	resp.Body.Close()
 	// Output:
-	// level=INFO msg=robots.txt status=200 refresh=false
-	// level=INFO msg=decided target="/public?q=1" token=ExampleBot why="allowed: no rule matches (user-agent: *)"
+	// level=INFO msg=robots.txt result="status 200 in RFC9309: rules in 63 bytes"
+	// level=INFO msg=decided target="/public?q=1" answer="\"ExampleBot\": allowed: no rule matches (user-agent: *)" error=<nil>
 }
 
 // WithToken decides for another product token, in a program that runs several crawlers.
@@ -402,13 +408,13 @@ func ExampleWithoutRobots() {
 }
 
 // Decided counts answers by their reason, as a service does for its metrics.
-func ExampleDecidedInfo() {
+func ExampleTrace_decided() {
 	site := exampleSite()
 	defer site.Close()
 
 	answers := map[policy.Reason]int{} // guard it, if requests are made concurrently
 	c := &http.Client{Transport: &client.Transport{UserAgent: "ExampleBot/1.0", Trace: &client.Trace{
-		Decided: func(_ context.Context, d client.DecidedInfo) { answers[d.Reason]++ },
+		Decided: func(_ context.Context, _ *url.URL, a client.Answer, _ time.Duration, _ error) { answers[a.Reason]++ },
 	}}}
 	for _, path := range []string{"/public", "/private/a", "/private/b"} {
 		if resp, err := c.Get(site.URL + path); err == nil {
@@ -420,7 +426,7 @@ func ExampleDecidedInfo() {
 }
 
 // Fetched says why a site is unreachable.
-func ExampleFetchedInfo() {
+func ExampleTrace_fetched() {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "120")
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -429,12 +435,12 @@ func ExampleFetchedInfo() {
 
 	gate := &client.Transport{
 		Fetcher: &fetch.Fetcher{Retries: -1},
-		Trace: &client.Trace{Fetched: func(_ context.Context, f client.FetchedInfo) {
-			if f.Err != nil {
-				fmt.Println("given up:", f.Err)
+		Trace: &client.Trace{Fetched: func(_ context.Context, _ fetch.Origin, r *fetch.Result, _ time.Duration, err error) {
+			if err != nil {
+				fmt.Println("given up:", err)
 				return
 			}
-			fmt.Println(f.Result.StatusCode, f.Result.Policy.Reason(), "and asks for", f.Result.RetryAfter)
+			fmt.Println(r.StatusCode, r.Policy.Reason(), "and asks for", r.RetryAfter)
 		}},
 	}
 	if _, err := (&http.Client{Transport: gate}).Get(site.URL); err == nil {

@@ -100,11 +100,11 @@ func (g *gate) traceDecided(ctx context.Context, req *http.Request, r *ruling, e
 	if g.trace.Decided == nil || g.closed.Load() {
 		return
 	}
-	d := DecidedInfo{URL: req.URL, Target: r.target, Err: err, Took: took}
-	if d.Token = r.token; err == nil {
-		r.answer(&d.Answer)
+	a := Answer{Token: r.token}
+	if err == nil {
+		r.answer(&a)
 	}
-	g.trace.Decided(ctx, d)
+	g.trace.Decided(ctx, req.URL, a, took, err)
 }
 
 // unconditional is the Decision about what no rule can forbid.
@@ -293,7 +293,7 @@ func (g *gate) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*f
 		g.fetchErrs.note(o, err)
 	}
 	if g.trace.Fetched != nil && !g.closed.Load() {
-		g.trace.Fetched(ctx, FetchedInfo{Origin: o, Refresh: prev != nil, Result: res, Err: err, Took: time.Since(start)})
+		g.trace.Fetched(ctx, o, res, time.Since(start), err)
 	}
 	return res, err
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"reflect"
 	"testing"
 	"time"
@@ -33,6 +34,20 @@ func TestAFilledFetcherLosesNoField(t *testing.T) {
 	if filled.Transport != http.RoundTripper(base) || filled.UserAgent != "ExampleBot/1.0" {
 		t.Error("the blanks are not filled")
 	}
+}
+
+// What is decided on is what Trace says, and what net/http sends.
+func FuzzTheTargetIsTheRequestURI(f *testing.F) {
+	f.Add("", "", "", false)
+	f.Add("/a/b", "/a%2fb", "é=%zz&*$", false)
+	f.Add("/a/b", "/other", "", true)
+	f.Add("//a b\t\x00\xff;x=[y]", "", "a?b", false)
+	f.Fuzz(func(t *testing.T, path, rawPath, query string, force bool) {
+		u := &url.URL{Scheme: "http", Host: "a.example", Path: path, RawPath: rawPath, RawQuery: query, ForceQuery: force}
+		if got, err := targetOf(u); err == nil && got != u.RequestURI() {
+			t.Errorf("%#v: got %q, want %q", u, got, u.RequestURI())
+		}
+	})
 }
 
 // One law for every field: if zero, its default; if negative, there is none.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -150,8 +151,8 @@ func TestTraceHearsOfTheDecisionAtTheTurn(t *testing.T) {
 		web := &changing{lifetime: "max-age=60", before: slowly, after: "User-agent: *\nDisallow: /\n", change: 45 * time.Second, begin: time.Now()}
 		var log []string
 		rt := &client.Transport{Base: web, Pacer: &client.Pacer{}, Trace: &client.Trace{
-			Decided: func(_ context.Context, d client.DecidedInfo) {
-				log = append(log, fmt.Sprint(d.Target, d.Decision.Allowed))
+			Decided: func(_ context.Context, u *url.URL, a client.Answer, _ time.Duration, _ error) {
+				log = append(log, fmt.Sprint(u.Path, a.Allowed))
 			},
 		}}
 		for _, page := range []string{"/1", "/2"} {

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,51 +14,74 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/roundtrip"
 	"github.com/robotsgate/robotsgate/policy"
 )
 
 // Trace hears the reason of a permission, for which RoundTrip itself has no use.
 func TestDecidedIsToldWhyARequestIsAllowed(t *testing.T) {
-	var told client.DecidedInfo
+	var told client.Answer
 	rt := &client.Transport{
 		Base: &web{robots: "User-agent: *\nDisallow: /private\nAllow: /private/press\n"}, UserAgent: "ExampleBot/1.0",
-		Trace: &client.Trace{Decided: func(_ context.Context, d client.DecidedInfo) { told = d }},
+		Trace: &client.Trace{Decided: func(_ context.Context, _ *url.URL, a client.Answer, _ time.Duration, _ error) { told = a }},
 	}
 	if _, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/private/press/1")}); err != nil {
 		t.Fatal(err)
 	}
 	want := policy.Decision{Allowed: true, Reason: policy.ReasonRule, Rule: policy.Rule{Allow: true, Pattern: "/private/press", Line: 3}, GroupToken: "*"}
-	if told.Decision != want || told.Target != "/private/press/1" || told.Token != "ExampleBot" {
-		t.Errorf("told %v of %q for %q, want %v", told.Decision, told.Target, told.Token, want)
+	if told.Decision != want || told.Token != "ExampleBot" {
+		t.Errorf("told %v for %q, want %v for ExampleBot", told.Decision, told.Token, want)
 	}
 }
 
 func TestDecidedIsCalledWithTheErrorToo(t *testing.T) {
-	n := 0
-	rt := &client.Transport{Base: &web{}, Trace: &client.Trace{Decided: func(context.Context, client.DecidedInfo) { n++ }}}
-	rt.RoundTrip(&http.Request{URL: &url.URL{Scheme: "http", Host: "a.example", Path: "x"}})
-	rt.RoundTrip(&http.Request{URL: &url.URL{Scheme: "http", Host: "a..example", Path: "/x"}})
-	if n != 2 {
-		t.Errorf("Decided called %d times, want 2", n)
+	for _, u := range []*url.URL{{Scheme: "http", Host: "a.example", Path: "x"}, {Scheme: "http", Host: "a..example", Path: "/x"}, nil} {
+		var told []error
+		rt := &client.Transport{Base: &web{}, Token: "ExampleBot", Trace: &client.Trace{
+			Decided: func(_ context.Context, of *url.URL, a client.Answer, _ time.Duration, err error) {
+				if of != u || a != (client.Answer{Token: "ExampleBot"}) {
+					t.Errorf("told of %v and %+v, want %v and only the token", of, a, u)
+				}
+				told = append(told, err)
+			},
+		}}
+		if _, err := rt.RoundTrip(&http.Request{URL: u}); err == nil || !slices.Equal(told, []error{err}) {
+			t.Errorf("%v: told %v, want %v once", u, told, err)
+		}
 	}
 }
 
-// A Fetched names the file that it replaces a copy of.
-func TestFetchedSaysWhetherItWasARefresh(t *testing.T) {
+// Fetched is told of each reading, and of one that did not come to the site.
+func TestFetchedSaysWhatARobotsTxtWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var refreshes []bool
-		rt := &client.Transport{Base: &web{robots: robots}, Cache: &cache.Cache{MaxTTL: time.Minute, NoRefresh: true}, Trace: &client.Trace{
-			Fetched: func(_ context.Context, f client.FetchedInfo) { refreshes = append(refreshes, f.Refresh) },
-		}}
-		for range 3 {
-			if _, err := rt.Decide(t.Context(), parse("http://a.example/x")); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Hour)
+		locked := false
+		var told []string
+		rt := &client.Transport{
+			Base: roundtrip.Func(func(*http.Request) (*http.Response, error) {
+				time.Sleep(time.Second)
+				return answer(404, "", ""), nil
+			}),
+			Cache: &cache.Cache{MaxTTL: time.Minute, NoRefresh: true},
+			Sign: func(*http.Request) error {
+				if locked {
+					return errors.New("vault away")
+				}
+				return nil
+			},
+			Trace: &client.Trace{Fetched: func(_ context.Context, o fetch.Origin, r *fetch.Result, took time.Duration, err error) {
+				told = append(told, fmt.Sprint(o, " ", r, " ", took, " ", err))
+			}},
 		}
-		if want := []bool{false, true, true}; !slices.Equal(refreshes, want) {
-			t.Errorf("got %v, want %v", refreshes, want)
+		for range 3 {
+			rt.Decide(t.Context(), parse("http://a.example/x"))
+			time.Sleep(time.Hour)
+			locked = len(told) == 2
+		}
+		was := "http://a.example status 404 in RFC9309: robots.txt is unavailable 1s <nil>"
+		isNot := "http://a.example <nil> 0s fetch: http://a.example: not sent, because Sign failed: vault away"
+		if want := []string{was, was, isNot}; !slices.Equal(told, want) {
+			t.Errorf("got %q, want %q", told, want)
 		}
 	})
 }
@@ -77,9 +101,9 @@ func TestHooksRunBeforeTheRequestGoesOn(t *testing.T) {
 			}),
 			Pacer: &client.Pacer{Delay: 10 * time.Second},
 			Trace: &client.Trace{
-				Fetched: func(context.Context, client.FetchedInfo) { say("fetched") },
+				Fetched: func(context.Context, fetch.Origin, *fetch.Result, time.Duration, error) { say("fetched") },
 				Waited:  func(context.Context, *url.URL, time.Duration, error) { say("waited") },
-				Decided: func(context.Context, client.DecidedInfo) { say("decided") },
+				Decided: func(context.Context, *url.URL, client.Answer, time.Duration, error) { say("decided") },
 			},
 		}
 		if _, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/")}); err != nil {

@@ -50,10 +50,13 @@ func TestADisallowedUseIsNotSent(t *testing.T) {
 		{[]string{"train-ai"}, "TwoBot", "/essays/1", ""},
 		{[]string{"ai-use"}, "ExampleBot", "/robots.txt", ""},
 	} {
-		var traced client.DecidedInfo
+		var traced client.Answer
+		var failure error
 		base := &web{robots: preferences}
 		rt := &client.Transport{Base: base, Token: row.token, Uses: row.uses,
-			Trace: &client.Trace{Decided: func(_ context.Context, d client.DecidedInfo) { traced = d }}}
+			Trace: &client.Trace{Decided: func(_ context.Context, _ *url.URL, a client.Answer, _ time.Duration, err error) {
+				traced, failure = a, err
+			}}}
 		u := parse("http://a.example" + row.path)
 		body := &closeCount{Reader: strings.NewReader("body")}
 		req := &http.Request{Method: "POST", URL: u, Body: body}
@@ -75,7 +78,7 @@ func TestADisallowedUseIsNotSent(t *testing.T) {
 			t.Errorf("%s: DecideWith says %+v, %v; Decide %+v, %v", row.path, with, err2, asked, failed)
 		}
 		if row.want == "" {
-			if err != nil || !asked.Allowed || traced.Err != nil || !traced.Allowed {
+			if err != nil || !asked.Allowed || failure != nil || !traced.Allowed {
 				t.Errorf("%q of %s for %s: got %v, %v and %v, want it sent", row.uses, row.path, row.token, err, asked, traced)
 			}
 			continue
@@ -90,7 +93,7 @@ func TestADisallowedUseIsNotSent(t *testing.T) {
 			refusal.Allowed || refusal.Reason != policy.ReasonUse || refusal.Received.IsZero() || !errors.Is(err, client.ErrNotSent) {
 			t.Errorf("%s: got %+v", row.path, refusal)
 		}
-		for who, a := range map[string]client.Answer{"Decide": asked, "DecideWith": with, "Trace": traced.Answer} {
+		for who, a := range map[string]client.Answer{"Decide": asked, "DecideWith": with, "Trace": traced} {
 			if a.Allowed || a.Reason != policy.ReasonUse || a.Use != refusal.Use || a.By != refusal.By {
 				t.Errorf("%s of %s: got %+v, want %v", who, row.path, a, err)
 			}

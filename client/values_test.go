@@ -48,12 +48,7 @@ func TestValuesSpeak(t *testing.T) {
 		{&client.DisallowedError{URL: u, Answer: down}, []string{"client: not sent for", "it broke"}},
 		{&client.DisallowedError{URL: u, Answer: unwanted}, []string{"client: not sent", "train-ai"}},
 		{&client.LateError{Origin: o, Paused: true}, []string{"client: not sent", "hhh", "pauses"}},
-		{client.DecidedInfo{URL: u, Target: long, Answer: refused}, []string{"disallowed by line 2", "a.example"}},
-		{client.DecidedInfo{URL: u, Err: broke}, []string{"it broke", "a.example"}},
-		{client.DecidedInfo{}, []string{"no URL"}},
-		{client.FetchedInfo{Origin: o, Err: broke}, []string{"it broke", "hhh"}},
-		{client.FetchedInfo{Origin: o, Result: file}, []string{"rules", "hhh"}},
-		{&client.FetchedInfo{}, []string{"robots.txt"}},
+		{file, []string{"rules"}},
 	} {
 		texts := map[string]string{"%v": fmt.Sprintf("%v", row.value), "%s": fmt.Sprintf("%s", row.value), "%+v": fmt.Sprintf("%+v", row.value)}
 		var buf bytes.Buffer

@@ -45,8 +45,7 @@ var configured = map[string]int{
 // told are the structs that the library fills in.
 var told = strings.Fields(`
 	client.Answer client.DisallowedError client.LateError
-	client.DecidedInfo client.FetchedInfo client/sign.Signed
-	cache.Stats fetch.Failure fetch.Result policy.Rule policy.Decision policy.Record
+	client/sign.Signed cache.Stats fetch.Failure fetch.Result policy.Rule policy.Decision policy.Record
 	policy/lint.Finding policy/lint.Line policy/lint.Rule policy/page.Effect policy/page.Limit policy/page.Rel policy/page.Statement
 	policy/usage.Mapping policy/usage.Statement`)
 

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/integration_test/tier"
 )
 
@@ -207,13 +209,15 @@ func TestNothingForbiddenIsSentWhateverConnectionsDo(t *testing.T) {
 		Base:  handedOn{base, byHost},
 		Cache: &cache.Cache{MinTTL: time.Second},
 		Trace: &client.Trace{
-			Fetched: func(_ context.Context, f client.FetchedInfo) {
-				if f.Result != nil && f.Result.StatusCode == http.StatusOK {
-					_, host, _ := strings.Cut(f.Origin.String(), "://")
-					byHost[host].fetched(f.Result.Body, f.Result.Time)
+			Fetched: func(_ context.Context, o fetch.Origin, r *fetch.Result, _ time.Duration, _ error) {
+				if r != nil && r.StatusCode == http.StatusOK {
+					_, host, _ := strings.Cut(o.String(), "://")
+					byHost[host].fetched(r.Body, r.Time)
 				}
 			},
-			Decided: func(_ context.Context, d client.DecidedInfo) { byHost[d.URL.Host].decided(d.Received) },
+			Decided: func(_ context.Context, u *url.URL, a client.Answer, _ time.Duration, _ error) {
+				byHost[u.Host].decided(a.Received)
+			},
 		},
 	}
 	ctx, cancel := context.WithCancel(t.Context())

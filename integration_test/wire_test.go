@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/fetch"
@@ -67,15 +68,15 @@ func newWire(t testing.TB) (ask func(t testing.TB, u *url.URL) (sent bool)) {
 	w := &wire{targets: make(chan string, 16)}
 	base := &http.Transport{DialContext: w.dial, DisableKeepAlives: true}
 	t.Cleanup(base.CloseIdleConnections)
-	var decided string
+	var decided policy.Decision
 	rt := &client.Transport{
 		Base: base, Token: "ExampleBot", Fetcher: &fetch.Fetcher{Transport: base, Retries: -1},
-		Trace: &client.Trace{Decided: func(_ context.Context, d client.DecidedInfo) { decided = d.Target }},
+		Trace: &client.Trace{Decided: func(_ context.Context, _ *url.URL, a client.Answer, _ time.Duration, _ error) { decided = a.Decision }},
 	}
 	rules := policy.Parse([]byte(wireRules))
 	return func(t testing.TB, u *url.URL) bool {
 		t.Helper()
-		decided = ""
+		decided = policy.Decision{}
 		resp, err := rt.RoundTrip((&http.Request{URL: u, Header: http.Header{}}).WithContext(t.Context()))
 		if err != nil {
 			var refusal *client.DisallowedError
@@ -92,11 +93,11 @@ func newWire(t testing.TB) (ask func(t testing.TB, u *url.URL) (sent bool)) {
 			return true
 		}
 		got := <-w.targets
-		if got != decided {
-			t.Errorf("%q: decided on %q, sent %q", u, decided, got)
+		if want := u.RequestURI(); got != want { // which is what was decided on, as Trace says
+			t.Errorf("%q: sent %q, want %q", u, got, want)
 		}
-		if d := rules.Decide("ExampleBot", got); !d.Allowed {
-			t.Errorf("%q: sent %q, which is forbidden: %v", u, got, d)
+		if d := rules.Decide("ExampleBot", got); !d.Allowed || d != decided {
+			t.Errorf("%q: sent %q, as %v, want %v", u, got, decided, d)
 		}
 		return true
 	}

@@ -11,6 +11,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/robotsgate/robotsgate/client"
+	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // trace makes a span of each report. A report comes when the thing is over and says
@@ -18,34 +19,28 @@ import (
 // below its span; a robots.txt is read for all callers, and is a root span.
 func trace(t oteltrace.Tracer) *client.Trace {
 	return &client.Trace{
-		Decided: func(ctx context.Context, d client.DecidedInfo) {
-			reason, _ := d.Reason.MarshalText() // for machines; String is for people
-			span(ctx, t, "robots decide", d.Took, errors.Join(d.Err, d.Unreachable),
-				attribute.String("url.full", d.URL.Redacted()),
-				attribute.String("robots.token", d.Token),
-				attribute.Bool("robots.allowed", d.Allowed),
+		Decided: func(ctx context.Context, u *url.URL, a client.Answer, took time.Duration, err error) {
+			reason, _ := a.Reason.MarshalText() // for machines; String is for people
+			span(ctx, t, "robots decide", took, errors.Join(err, a.Unreachable),
+				attribute.String("url.full", u.Redacted()),
+				attribute.String("robots.token", a.Token),
+				attribute.Bool("robots.allowed", a.Allowed),
 				attribute.String("robots.reason", string(reason)),
-				attribute.Int("robots.line", d.Rule.Line))
+				attribute.Int("robots.line", a.Rule.Line))
 		},
-		Fetched: func(_ context.Context, f client.FetchedInfo) { fetched(t, f) },
+		Fetched: func(_ context.Context, o fetch.Origin, r *fetch.Result, took time.Duration, err error) {
+			attrs := []attribute.KeyValue{attribute.String("robots.origin", o.String())}
+			if r != nil {
+				attrs, err = append(attrs,
+					attribute.Int("http.response.status_code", r.StatusCode),
+					attribute.StringSlice("robots.redirects", r.Redirects)), r.Err
+			}
+			span(context.Background(), t, "robots fetch", took, err, attrs...)
+		},
 		Waited: func(ctx context.Context, u *url.URL, took time.Duration, err error) {
 			span(ctx, t, "robots wait", took, err, attribute.String("url.full", u.Redacted()))
 		},
 	}
-}
-
-func fetched(t oteltrace.Tracer, f client.FetchedInfo) {
-	name := "robots fetch"
-	if f.Refresh {
-		name = "robots refresh"
-	}
-	attrs, err := []attribute.KeyValue{attribute.String("robots.origin", f.Origin.String())}, f.Err
-	if f.Result != nil {
-		attrs, err = append(attrs,
-			attribute.Int("http.response.status_code", f.Result.StatusCode),
-			attribute.StringSlice("robots.redirects", f.Result.Redirects)), f.Result.Err
-	}
-	span(context.Background(), t, name, f.Took, err, attrs...)
 }
 
 func span(ctx context.Context, t oteltrace.Tracer, name string, took time.Duration, err error, attrs ...attribute.KeyValue) {

@@ -86,6 +86,6 @@ func newMetrics(s *Server, g *site.Gate) *site.Metrics {
 	answers := m.Counters("robots_proxy_answers_total", "Answers to clients.", "kind", Kinds...)
 	s.Count = func(kind string) { answers.WithLabelValues(kind).Inc() }
 	m.Tell("robots_proxy_underway", "Requests and tunnels under way.", func() int64 { return int64(len(s.underway)) })
-	g.Trace = &client.Trace{Fetched: func(_ context.Context, f client.FetchedInfo) { m.Fetched(f) }}
+	g.Trace = &client.Trace{Fetched: m.Fetched}
 	return m
 }

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
-	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
@@ -165,7 +164,7 @@ func (v *Service) get(
 	src := v.gate.Source(func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 		begin := time.Now()
 		res, err := v.general.Fetch(ctx, o, prev)
-		v.fetched(ctx, client.FetchedInfo{Origin: o, Result: res, Err: err, Took: time.Since(begin)})
+		v.fetched(ctx, o, res, time.Since(begin), err)
 		return res, err
 	})
 	src.Dialect = d

@@ -82,10 +82,10 @@ func (v *Service) Open(g *site.Gate) {
 
 // fetched counts readings, and has the log say why one failed. It gets each robots.txt that was read: by get,
 // and for turns, which the client.Transport fetches for, by the Trace of the gate.
-func (v *Service) fetched(_ context.Context, f client.FetchedInfo) {
-	v.metrics.Fetched(f)
-	if f.Err == nil && f.Result.Err != nil {
-		v.Log.Debug("robots.txt is unreachable", "origin", f.Origin, "error", f.Result.Err)
+func (v *Service) fetched(ctx context.Context, o fetch.Origin, r *fetch.Result, took time.Duration, err error) {
+	v.metrics.Fetched(ctx, o, r, took, err)
+	if err == nil && r.Err != nil {
+		v.Log.Debug("robots.txt is unreachable", "origin", o, "error", r.Err)
 	}
 }
 

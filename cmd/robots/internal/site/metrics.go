@@ -4,15 +4,17 @@ package site
 // and README.md lists them.
 
 import (
+	"context"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/robotsgate/robotsgate/client"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
+	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // Metrics are what GET /metrics tells: of the process (go_* and process_*), of what a gate reads, and what else is
@@ -69,11 +71,11 @@ func (m *Metrics) Watch(g *Gate) {
 
 // Fetched counts a reading of robots.txt. "given-up" is one without a result: all callers had left, no turn
 // came in time, or the signature failed.
-func (m *Metrics) Fetched(f client.FetchedInfo) {
+func (m *Metrics) Fetched(_ context.Context, _ fetch.Origin, r *fetch.Result, took time.Duration, err error) {
 	outcome := "given-up"
-	if f.Err == nil {
-		outcome = answer.OutcomeOf(f.Result)
+	if err == nil {
+		outcome = answer.OutcomeOf(r)
 	}
 	m.fetches.WithLabelValues(outcome).Inc()
-	m.fetchTime.Observe(f.Took.Seconds())
+	m.fetchTime.Observe(took.Seconds())
 }
