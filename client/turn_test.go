@@ -313,7 +313,10 @@ func TestDelaysOfOverrideAndMinDelay(t *testing.T) {
 func TestTryHearsWhyRobotsIsNotAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		vault, u := errors.New("key vault away"), parse("http://a.example/")
-		gate := &client.Transport{Base: siteOf(""), Pacer: &client.Pacer{}, Sign: func(*http.Request) error { return vault }}
+		gate := &client.Transport{Base: siteOf(""), Pacer: &client.Pacer{}, Sign: func(*http.Request) error {
+			time.Sleep(time.Second) // which the first Try does not wait for
+			return vault
+		}}
 		defer gate.Shutdown(t.Context())
 		if _, err := gate.Try(t.Context(), u); !errors.As(err, new(*client.LateError)) {
 			t.Errorf("at first: got %v, want a *LateError", err)
