@@ -137,48 +137,70 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling) (err er
 }
 
 // read finds the policy of the origin: that of Override, or else robots.txt.
-func (g *gate) read(ctx context.Context, r *ruling) (err error) {
+func (g *gate) read(ctx context.Context, r *ruling) error {
 	r.result, r.until = nil, time.Time{}
 	if g.override != nil {
 		if r.policy = g.override(r.origin); r.policy != nil {
 			return nil
 		}
 	}
-	patience, from := ctx, &g.source
 	switch r.waitFor {
-	case untilRead: // what gave the turn a moment ago would else be read anew, in the time-out of the page
-		if t := turnOf(ctx, g.keeper, r.origin); t != nil && time.Since(t.given) < time.Second && g.readSince(r, t.read) {
-			return nil
-		}
-	case notAtAll:
-		if g.readSince(r, g.keeper.Since(r.origin)) {
-			return nil
-		}
-		patience = endedContext
 	case inMemory:
-		from = &g.memory
+		return g.get(ctx, r, &g.memory)
+	case notAtAll:
+		return g.readBehind(ctx, r)
+	}
+	return g.await(ctx, r)
+}
+
+// get asks the cache. With an error, r.result is the newest that it has in memory, if any.
+func (g *gate) get(ctx context.Context, r *ruling, from *cache.Source) (err error) {
+	if r.result, r.until, err = g.cache.Get(ctx, r.origin, from); err == nil {
+		r.policy = r.result.Policy
+	}
+	return err
+}
+
+// await reads robots.txt, and asks for it again if its turn did not come in time.
+func (g *gate) await(ctx context.Context, r *ruling) error {
+	// What gave the turn a moment ago would else be read anew, in the time-out of the page.
+	if t := turnOf(ctx, g.keeper, r.origin); t != nil && time.Since(t.given) < time.Second && g.readSince(r, t.read) {
+		return nil
 	}
 	for {
-		r.result, r.until, err = g.cache.Get(patience, r.origin, from)
+		err := g.get(ctx, r, &g.source)
 		if err == nil {
-			r.policy = r.result.Policy
 			return nil
 		}
 		late, ok := errors.AsType[*LateError](err)
-		switch {
-		case r.waitFor == notAtAll && errors.Is(err, context.Canceled):
-			if err = g.recentErr(ctx, r.origin); err == nil {
-				late := newLateError(r.origin, g.keeper.Later(r.origin))
-				late.reading, err = true, late
-			}
-			return err
-		case r.waitFor != untilRead || !ok:
-			return g.cacheErr(patience, r.origin, err)
+		if !ok {
+			return g.cacheErr(ctx, r.origin, err)
 		}
 		if err = g.waitUntil(ctx, late); err != nil {
 			return err
 		}
 	}
+}
+
+// readBehind is for a Try: if robots.txt has to be read, that goes on behind it. The error says why the last reading
+// did not ask the site, or that it is late.
+func (g *gate) readBehind(ctx context.Context, r *ruling) error {
+	if g.readSince(r, g.keeper.Since(r.origin)) {
+		return nil
+	}
+	err := g.get(endedContext, r, &g.source)
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, context.Canceled):
+		return g.cacheErr(endedContext, r.origin, err)
+	}
+	if err = g.recentErr(ctx, r.origin); err != nil {
+		return err
+	}
+	late := newLateError(r.origin, g.keeper.Later(r.origin))
+	late.reading = true
+	return late
 }
 
 // readSince uses what was read at a time or since, unless that is zero, even if it no longer holds: a Try would never
