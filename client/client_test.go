@@ -180,7 +180,7 @@ func TestTheHostIsCanonicalBeforeAnythingIsSent(t *testing.T) {
 		rt := &client.Transport{Base: base}
 		req := &http.Request{URL: &url.URL{Scheme: "http", Host: row.host, Path: "/"}, Host: row.hostField}
 		if _, err := rt.RoundTrip(req); err != nil {
-			t.Errorf("%s: %v", row.host, err)
+			t.Errorf("%s: got %v, want it sent", row.host, err)
 			continue
 		}
 		sent := base.pages[0]
@@ -235,7 +235,7 @@ func TestLookupGivesThePolicyOfTheOrigin(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := rt.Lookup(ctx, parse("http://b.example/")); !errors.Is(err, context.Canceled) {
-		t.Errorf("Lookup with an ended context: %v", err)
+		t.Errorf("Lookup with an ended context: got %v, want %v", err, context.Canceled)
 	}
 }
 
@@ -376,7 +376,7 @@ func TestCloseEndsFetchesAndFreesThoseWhoWait(t *testing.T) {
 			t.Errorf("%d fetches were begun and %d ended, want 26 each", asked, gone)
 		}
 		if took := time.Since(start); took > 0 {
-			t.Errorf("took %v", took)
+			t.Errorf("took %v, want no time", took)
 		}
 	})
 }
@@ -505,7 +505,7 @@ func TestAFetchersBlanksAreFilled(t *testing.T) {
 		transport, agent := row.f.Transport, row.f.UserAgent
 		rt := &client.Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: row.f}
 		if _, err := rt.Decide(t.Context(), parse("http://a.example/")); err != nil {
-			t.Errorf("%s: %v", row.name, err)
+			t.Errorf("%s: got %v, want an answer", row.name, err)
 		}
 		if len(over.agents) != 1 || over.agents[0] != row.agent {
 			t.Errorf("%s: robots.txt was asked for as %q, want once as %q", row.name, over.agents, row.agent)
@@ -553,7 +553,7 @@ func TestAnAnswerSaysWhatItRestsOn(t *testing.T) {
 		} {
 			a, err := rt.Decide(t.Context(), parse(row.url))
 			if err != nil || a.Reason != row.reason || a.Token != "ExampleBot" || a.Received.IsZero() == row.received {
-				t.Errorf("%s: got %v for %q, received %v, %v", row.url, a, a.Token, a.Received, err)
+				t.Errorf("%s: got %v for %q, received %v, %v, want %v for ExampleBot, received: %t", row.url, a, a.Token, a.Received, err, row.reason, row.received)
 			}
 			if row.received && (a.Received.Before(start) || a.Received.After(time.Now())) {
 				t.Errorf("%s: received %v, want between %v and now", row.url, a.Received, start)
@@ -563,7 +563,7 @@ func TestAnAnswerSaysWhatItRestsOn(t *testing.T) {
 			}
 			_, rerr := rt.RoundTrip(&http.Request{URL: parse(row.url)})
 			if refusal, ok := errors.AsType[*client.DisallowedError](rerr); ok == a.Allowed || ok && refusal.Answer != a {
-				t.Errorf("%s: Decide says %v, RoundTrip %v", row.url, a, rerr)
+				t.Errorf("%s: got %v by RoundTrip, want what Decide says: %v", row.url, rerr, a)
 			}
 			time.Sleep(time.Second)
 		}

@@ -70,7 +70,7 @@ func TestFTPPages(t *testing.T) {
 			_, err := rt.RoundTrip(req)
 			_, refused := err.(*client.DisallowedError)
 			if err != nil && !errors.Is(err, client.ErrNotSent) {
-				t.Errorf("%s, %s: %v is not ErrNotSent", name, c.url, err)
+				t.Errorf("%s, %s: got %v, want ErrNotSent", name, c.url, err)
 			}
 			switch {
 			case c.want == "" && (!refused || sent != nil), c.want == "error" && (err == nil || refused || sent != nil):
@@ -80,13 +80,13 @@ func TestFTPPages(t *testing.T) {
 			}
 			d, derr := rt.Decide(t.Context(), req.URL)
 			if (derr != nil) != (c.want == "error") || d.Allowed != (err == nil) {
-				t.Errorf("%s, %s: Decide says %v, %v; RoundTrip %v", name, c.url, d, derr, err)
+				t.Errorf("%s, %s: got %v, %v by Decide, want what RoundTrip says: %v", name, c.url, d, derr, err)
 			}
 			if c.want == "error" {
 				continue
 			}
 			if p, err := rt.Lookup(t.Context(), req.URL); err != nil || p.Decide("x", "/private/").Allowed {
-				t.Errorf("%s, %s: Lookup says %v, %v", name, c.url, p, err)
+				t.Errorf("%s, %s: got %v, %v by Lookup, want a policy that disallows /private/", name, c.url, p, err)
 			}
 		}
 	}
@@ -98,11 +98,11 @@ func TestFTPPagesThatNeedNoPermission(t *testing.T) {
 	rt := &client.Transport{Base: ftpWeb("User-agent: *\nDisallow: /\n", &sent)}
 	req := &http.Request{URL: parse("ftp://a.example/robots.txt")}
 	if _, err := rt.RoundTrip(req); err != nil {
-		t.Error(err)
+		t.Errorf("robots.txt: got %v, want it sent", err)
 	}
 	req = (&http.Request{URL: parse("ftp://a.example/x")}).WithContext(client.WithoutRobots(t.Context()))
 	if _, err := rt.RoundTrip(req); err != nil || len(sent) != 1 {
-		t.Errorf("sent %q, %v", sent, err)
+		t.Errorf("without robots: got %v, sent %q, want one page", err, sent)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestFTPErrorsSayWhatToDo(t *testing.T) {
 	for url, want := range map[string]string{"ftp://a.example/x?y": "%3F", "ftp://u:secret@a.example/%0Ax?y": "%0A"} {
 		_, err := rt.Decide(t.Context(), parse(url))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v", url, err)
+			t.Errorf("%s: got %v, want an error that says %q, without the password", url, err, want)
 		}
 	}
 }
@@ -156,6 +156,6 @@ func TestFTPHasToBeRegistered(t *testing.T) {
 	gate := &client.Transport{Base: base, Fetcher: &fetch.Fetcher{Retries: -1}}
 	_, err := gate.RoundTrip(request("GET", "ftp://a.example/x", nil))
 	if refusal, ok := errors.AsType[*client.DisallowedError](err); !ok || refusal.Reason != policy.ReasonUnreachable || dialled != "a.example:21" {
-		t.Errorf("got %v after a dial to %q", err, dialled)
+		t.Errorf("got %v after a dial to %q, want robots.txt unreachable after one to a.example:21", err, dialled)
 	}
 }

@@ -43,10 +43,10 @@ func FuzzTheHostSentIsTheHostDecidedOn(f *testing.F) {
 			return
 		}
 		if oerr != nil {
-			t.Fatalf("%q %q: sent without an origin: %v", urlHost, hostField, oerr)
+			t.Fatalf("%q %q: sent, want the error of its origin: %v", urlHost, hostField, oerr)
 		}
 		if name := cmp.Or(sent.Host, sent.URL.Host); sent.URL.Host != o.URLHost() || name != o.HostField() && name != o.URLHost() {
-			t.Errorf("%q %q: sent to %q as %q, decided for %q and %q", urlHost, hostField, sent.URL.Host, sent.Host, o.URLHost(), o.HostField())
+			t.Errorf("%q %q: sent to %q as %q, want %q and %q, which was decided for", urlHost, hostField, sent.URL.Host, sent.Host, o.URLHost(), o.HostField())
 		}
 	})
 }
@@ -147,7 +147,7 @@ func TestNoCallerIsKeptBeyondTheDeadline(t *testing.T) {
 							err := ask(ctx, rt, parse("http://a.example/page"))
 							_, late := errors.AsType[*client.LateError](err)
 							if took := time.Since(start); took > hurry || !late && !errors.Is(err, context.DeadlineExceeded) {
-								t.Errorf("returned after %v: %v", took, err)
+								t.Errorf("got %v after %v, want a *LateError or the deadline, after %v at most", err, took, hurry)
 							}
 						}
 						time.Sleep(300 * time.Hour) // what goes on ends
@@ -220,16 +220,16 @@ func TestATokenThatIsNoneIsRefused(t *testing.T) {
 			}
 		}
 		if _, err := context.Decide(client.WithToken(client.WithToken(t.Context(), token), "ExampleBot"), u); err != nil {
-			t.Errorf("%q and then a good one: got %v", token, err)
+			t.Errorf("%q and then a good one: got %v, want an answer", token, err)
 		}
 		if _, err := context.Decide(client.WithoutRobots(client.WithToken(t.Context(), token)), u); err != nil {
-			t.Errorf("%q without robots: got %v", token, err)
+			t.Errorf("%q without robots: got %v, want an answer", token, err)
 		}
 	}
 	for _, token := range []string{"", "*", "MJ12bot", "Mail.RU_Bot", "example-bot_2"} {
 		gate := &client.Transport{Base: &web{robots: robots}}
 		if _, err := gate.Decide(client.WithToken(t.Context(), token), parse("http://a.example/page")); err != nil {
-			t.Errorf("%q: got %v", token, err)
+			t.Errorf("%q: got %v, want an answer", token, err)
 		}
 	}
 }

@@ -131,13 +131,13 @@ func TestTryHasItsTurnAtASiteWhoseFileExpires(t *testing.T) {
 				turn, err = rt.Try(t.Context(), parse("http://a.example/p"))
 			}
 			if took := time.Since(d.begin); took > tt.within || (turn != nil) != tt.opens {
-				t.Errorf("%s: got %v, %v after %v; the site saw %q", tt.name, turn, err, took, d.lines)
+				t.Errorf("%s: got %v, %v after %v, want a turn: %t, within %v; the site saw %q", tt.name, turn, err, took, tt.opens, tt.within, d.lines)
 			}
 			if turn != nil {
 				begin := time.Now()
 				ctx, cancel := context.WithTimeout(turn.Context(t.Context()), 30*time.Second)
 				if err := visit(t, rt, ctx, "/p"); err != nil || time.Since(begin) != 0 {
-					t.Errorf("%s: on its turn: got %v after %v; the site saw %q", tt.name, err, time.Since(begin), d.lines)
+					t.Errorf("%s: on its turn: got %v after %v, want it sent at once; the site saw %q", tt.name, err, time.Since(begin), d.lines)
 				}
 				cancel()
 				turn.End()

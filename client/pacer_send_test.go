@@ -105,7 +105,7 @@ func TestPacerDecidesAgainWhenTheTurnComes(t *testing.T) {
 						} else if _, ok := errors.AsType[*client.DisallowedError](err); ok {
 							refused++
 						} else {
-							t.Error(err)
+							t.Errorf("got %v, want it sent, or a *DisallowedError", err)
 						}
 					})
 				}
@@ -127,13 +127,13 @@ func TestPacerDecidesAgainWhenTheTurnComes(t *testing.T) {
 				c.web.mu.Lock()
 				defer c.web.mu.Unlock()
 				if c.served != few && served != c.served || served+refused != 20 || served != c.web.sent {
-					t.Errorf("%d served, %d refused, %d sent", served, refused, c.web.sent)
+					t.Errorf("got %d served, %d refused, %d sent, want %d served, 20 in all, and all served sent (%d: any number)", served, refused, c.web.sent, c.served, few)
 				}
 				if no > 0 && c.web.last > no {
-					t.Errorf("a page was sent at %v, after the no at %v", c.web.last, no)
+					t.Errorf("a page was sent at %v, want none after the no at %v", c.web.last, no)
 				}
 				if c.served == few && c.web.last > c.web.change+90*time.Second {
-					t.Errorf("a page was sent at %v, robots.txt changed at %v", c.web.last, c.web.change)
+					t.Errorf("a page was sent at %v, want none 90s after robots.txt changed, at %v", c.web.last, c.web.change)
 				}
 				for i, at := range c.web.log[1:] {
 					if gap := at - c.web.log[i]; gap < 30*time.Second && at < c.web.change {
@@ -195,7 +195,7 @@ func TestPacerAnOpenBodyDoesNotMakeAnOriginUnreachable(t *testing.T) {
 			t.Errorf("got %v, %v after %v, want a permission after 1s", d, err, time.Since(start))
 		}
 		if len(read) != 3 {
-			t.Errorf("robots.txt was read at %v", read)
+			t.Errorf("robots.txt was read at %v, want 3 times", read)
 		}
 	})
 }
@@ -233,7 +233,7 @@ func TestPacerItsOwnDelayIsNoFailureOfTheSite(t *testing.T) {
 			cancel()
 		}
 		if n := c.Stats().Origins; n != 0 || store.puts != 0 {
-			t.Errorf("%d origins in memory, %d put in the Store", n, store.puts)
+			t.Errorf("%d origins in memory, %d put in the Store, want none", n, store.puts)
 		}
 		if d, err := rt.Decide(t.Context(), u); err != nil || !d.Allowed {
 			t.Errorf("%s: when its turn comes: got %v, %v, want it allowed", u, d, err)
@@ -366,7 +366,7 @@ func TestPacerPlaceIsGivenBack(t *testing.T) {
 		{"read to its end", text("page"), func(t *testing.T, res *http.Response, _ func()) {
 			time.Sleep(4 * time.Second)
 			if b, err := io.ReadAll(res.Body); string(b) != "page" || err != nil {
-				t.Errorf("read %q, %v", b, err)
+				t.Errorf("read %q, %v, want page", b, err)
 			}
 			time.AfterFunc(time.Minute, func() { res.Body.Close() })
 		}, 5 * time.Second},
@@ -374,13 +374,13 @@ func TestPacerPlaceIsGivenBack(t *testing.T) {
 			time.Sleep(4 * time.Second)
 			var b strings.Builder
 			if n, err := io.Copy(&b, res.Body); b.String() != "page" || n != 4 || err != nil {
-				t.Errorf("copied %q, %d, %v", b.String(), n, err)
+				t.Errorf("copied %q, %d, %v, want the 4 bytes of page", b.String(), n, err)
 			}
 		}, 5 * time.Second},
 		{"fails", io.NopCloser(io.MultiReader(strings.NewReader("pa"), failing{})), func(t *testing.T, res *http.Response, _ func()) {
 			time.Sleep(4 * time.Second)
 			if b, err := io.ReadAll(res.Body); string(b) != "pa" || err != errFailing {
-				t.Errorf("read %q, %v", b, err)
+				t.Errorf("read %q, %v, want pa, %v", b, err, errFailing)
 			}
 		}, 5 * time.Second},
 		{"forgotten, the context ends", text("page"), func(t *testing.T, res *http.Response, cancel func()) {
@@ -436,7 +436,7 @@ func TestPacerLeavesUpgradedConnectionsAlone(t *testing.T) {
 		}))
 		res, _ := get(t, c, "http://a.example/socket")
 		if res.Body != io.ReadCloser(conn) {
-			t.Errorf("the body is a %T", res.Body)
+			t.Errorf("the body is a %T, want that of Base", res.Body)
 		}
 		res, took := get(t, c, "http://a.example/page")
 		if res.Body.Close(); took != time.Second {

@@ -89,7 +89,7 @@ func TestPacerRedirectsOfRobotsKeepThePaceOfTheirSite(t *testing.T) {
 					return
 				}
 				if a.Unreachable != nil {
-					t.Errorf("shop %d: %v", i, a.Unreachable)
+					t.Errorf("shop %d: got %v, want its robots.txt read", i, a.Unreachable)
 				}
 				mu.Lock()
 				read++
@@ -107,7 +107,7 @@ func TestPacerRedirectsOfRobotsKeepThePaceOfTheirSite(t *testing.T) {
 			all += len(at)
 		}
 		if all > 3_000 { // 850 to 2,100 by chance; 3,800 if all came back at once
-			t.Errorf("%d requests were made in all", all)
+			t.Errorf("%d requests were made in all, want 3,000 at most", all)
 		}
 	})
 }
@@ -145,11 +145,11 @@ func TestPacerRedirectsOfRobotsDoNotWaitForEachOther(t *testing.T) {
 				asks.Go(func() {
 					a, err := gate.Decide(t.Context(), parse("http://"+host+"/"))
 					if err != nil || a.Unreachable != nil || !a.Allowed {
-						t.Errorf("%s: %s: %v, %v", name, host, a, err)
+						t.Errorf("%s: %s: got %v, %v, want it allowed", name, host, a, err)
 					}
 					res, err := (&http.Client{Transport: gate}).Get("http://" + host + "/")
 					if err != nil {
-						t.Errorf("%s: %v", name, err)
+						t.Errorf("%s: %s: got %v, want a page", name, host, err)
 						return
 					}
 					res.Body.Close()
@@ -157,7 +157,7 @@ func TestPacerRedirectsOfRobotsDoNotWaitForEachOther(t *testing.T) {
 			}
 			asks.Wait()
 			if took := time.Since(begin); took > 2*time.Minute {
-				t.Errorf("%s: took %v", name, took)
+				t.Errorf("%s: took %v, want 2m at most", name, took)
 			}
 			synctest.Wait()
 			gate.Shutdown(context.Background())

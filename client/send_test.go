@@ -61,7 +61,7 @@ func TestSignWorksOnACopy(t *testing.T) {
 	gate := &client.Transport{
 		Base: pagesOf(func(req *http.Request) (*http.Response, error) {
 			if got := strings.Join(req.Header["X-List"], ","); got != "changed,b" {
-				t.Errorf("sent %q", got)
+				t.Errorf("sent %q, want changed,b", got)
 			}
 			return answer(200, "", ""), nil
 		}),
@@ -77,7 +77,7 @@ func TestSignWorksOnACopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.Join(shared["X-List"], ","); got != "a" {
-		t.Errorf("the caller's header is now %q", got)
+		t.Errorf("the caller's header is now %q, want a", got)
 	}
 }
 
@@ -116,14 +116,14 @@ func TestOverrideStandsInForRobots(t *testing.T) {
 		}
 		_, err = gate.RoundTrip((&http.Request{URL: parse(row.url)}).WithContext(ctx))
 		if (err == nil) != row.allowed {
-			t.Errorf("%s for %q: RoundTrip says %v", row.url, row.uses, err)
+			t.Errorf("%s for %q: got %v by RoundTrip, want it sent: %t", row.url, row.uses, err, row.allowed)
 		}
 	}
 	if len(base.agents) != 3 { // the last two rows, and a robots.txt that was asked for as a page
-		t.Errorf("robots.txt was read %d times", len(base.agents))
+		t.Errorf("robots.txt was read %d times, want 3", len(base.agents))
 	}
 	if p, err := gate.Lookup(t.Context(), parse("http://ours.example/x")); p != rules || err != nil {
-		t.Errorf("Lookup: %v, %v", p, err)
+		t.Errorf("Lookup: got %v, %v, want the rules of Override", p, err)
 	}
 }
 
@@ -137,15 +137,15 @@ func TestPublicOnlyAsBase(t *testing.T) {
 	for name, ctx := range map[string]context.Context{"robots.txt": t.Context(), "a person's page": client.WithoutRobots(t.Context())} {
 		_, err := gate.RoundTrip(request("GET", s.URL, nil).WithContext(ctx))
 		if !errors.Is(err, client.ErrNotSent) || !errors.Is(err, fetch.ErrNotPublic) {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s: got %v, want ErrNotSent and ErrNotPublic", name, err)
 		}
 	}
 	page := &client.Transport{Base: base, Override: func(fetch.Origin) *policy.Policy { return policy.Unavailable() }, Pacer: &client.Pacer{Delay: -1}}
 	if _, err := page.RoundTrip(request("GET", s.URL, nil)); !errors.Is(err, client.ErrNotSent) || !errors.Is(err, fetch.ErrNotPublic) {
-		t.Errorf("a page: got %v", err)
+		t.Errorf("a page: got %v, want ErrNotSent and ErrNotPublic", err)
 	}
 	if asked > 0 {
-		t.Errorf("%d requests arrived", asked)
+		t.Errorf("%d requests arrived, want none", asked)
 	}
 }
 
@@ -175,12 +175,12 @@ func TestReadersShareNoFile(t *testing.T) {
 	} {
 		row.gate.Cache = shared
 		if a, err := row.gate.Decide(t.Context(), parse("http://a.example/")); err != nil || a.Allowed != row.want {
-			t.Errorf("%s, signing %t: got %v, %v", row.gate.UserAgent, row.gate.Sign != nil, a, err)
+			t.Errorf("%s, signing %t: got %v, %v, want allowed: %t", row.gate.UserAgent, row.gate.Sign != nil, a, err, row.want)
 		}
 	}
 	for who, n := range reads {
 		if n != 1 {
-			t.Errorf("%q read robots.txt %d times", who, n)
+			t.Errorf("%q read robots.txt %d times, want once", who, n)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestSignIsCalledLast(t *testing.T) {
 		var signed []string
 		base := roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 			if req.Header.Get("Signed") != req.URL.Path {
-				t.Errorf("%s is signed as %q", req.URL, req.Header.Get("Signed"))
+				t.Errorf("%s is signed as %q, want its path", req.URL, req.Header.Get("Signed"))
 			}
 			body := ""
 			if req.URL.Path == "/robots.txt" {
@@ -41,7 +41,7 @@ func TestSignIsCalledLast(t *testing.T) {
 			}
 			resp.Body.Close()
 			if len(req.Header) != 0 {
-				t.Errorf("the caller's header is now %v", req.Header)
+				t.Errorf("the caller's header is now %v, want it empty", req.Header)
 			}
 		}
 		want := "/robots.txt ExampleBot/1.0 0s, /a ExampleBot/1.0 10s, /b ExampleBot/1.0 20s"
@@ -86,13 +86,13 @@ func TestAFailingSignDoesNotSlowTheSite(t *testing.T) {
 				start := time.Now()
 				resp, err := gate.RoundTrip(request(http.MethodGet, "http://a.example/page", nil))
 				if (i < 3) != (errors.Is(err, vault) && errors.Is(err, client.ErrNotSent)) {
-					t.Errorf("%s, request %d: %v", path, i, err)
+					t.Errorf("%s, request %d: got %v, want the error of Sign: %t", path, i, err, i < 3)
 				}
 				if err == nil {
 					resp.Body.Close()
 				}
 				if took := time.Since(start); took > 2*time.Second {
-					t.Errorf("%s, request %d waited %v", path, i, took)
+					t.Errorf("%s, request %d waited %v, want 2s at most", path, i, took)
 				}
 			}
 		})

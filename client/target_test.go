@@ -100,7 +100,7 @@ func TestTargetsAreDecidedUpTo16KiB(t *testing.T) {
 			}
 		}
 		if !row.ok && len(base.pages) > 0 {
-			t.Errorf("%s: sent", row.name)
+			t.Errorf("%s: %d pages were sent, want none", row.name, len(base.pages))
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestARegisteredProtocolServesRobotsToo(t *testing.T) {
 	}
 	resp, err := rt.RoundTrip(&http.Request{URL: parse("http://a.example/x"), Header: http.Header{}})
 	if err != nil || len(elsewhere.pages) != 1 {
-		t.Fatalf("got %v, and %d pages", err, len(elsewhere.pages))
+		t.Fatalf("got %v, and %d pages, want one", err, len(elsewhere.pages))
 	}
 	resp.Body.Close()
 }
@@ -169,7 +169,7 @@ func TestDecideIsTheVerdictOfTheGate(t *testing.T) {
 		}
 	}
 	if len(base.pages) > 0 {
-		t.Errorf("Decide sent %d pages", len(base.pages))
+		t.Errorf("Decide sent %d pages, want none", len(base.pages))
 	}
 	for token, u := range map[string]*url.URL{"a b": parse("http://a.example/"), "ExampleBot/1.0": parse("http://a.example/"), "ExampleBot": nil} {
 		if d, err := client.DecideWith(p, token, u); err == nil || d != (client.Answer{}) {
@@ -180,6 +180,6 @@ func TestDecideIsTheVerdictOfTheGate(t *testing.T) {
 		t.Errorf("a misspelt use: got %v, %v, want an error that names it", d, err)
 	}
 	if d, err := client.DecideWith(policy.Unreachable(), "", parse("http://a.example/")); err != nil || d.Reason != policy.ReasonUnreachable {
-		t.Errorf("unreachable: got %v, %v", d, err)
+		t.Errorf("got %v, %v, want unreachable", d, err)
 	}
 }

@@ -99,11 +99,11 @@ func TestTurnIsRefusedAsARequestIs(t *testing.T) {
 			t.Errorf("got %v, want a *LateError, which is no time-out", err)
 		}
 		if err := soon.Err(); err != nil {
-			t.Errorf("it took until %v", err)
+			t.Errorf("got it with %v, want it before the deadline", err)
 		}
 		free, err := rt.Turn(client.WithoutRobots(ctx), parse("http://a.example/private"))
 		if err != nil || free.Delay() != 0 {
-			t.Errorf("without robots: %v", err)
+			t.Errorf("without robots: got %+v, %v, want a Turn without a delay", free, err)
 		}
 		free.Answered(503, nil)
 		free.End()
@@ -228,7 +228,7 @@ func TestTryHasThreeAnswers(t *testing.T) {
 		u := parse("http://a.example/x")
 		_, err := gate.Try(t.Context(), u) // starts to read robots.txt
 		if at := late(err); at <= 0 || at > 2*time.Second {
-			t.Errorf("while robots.txt is read: at %v", at)
+			t.Errorf("while robots.txt is read: at %v, want within 2s", at)
 		}
 		synctest.Wait()
 		time.Sleep(3 * time.Second)
@@ -243,7 +243,7 @@ func TestTryHasThreeAnswers(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		turn, err := gate.Try(t.Context(), u)
 		if err != nil || turn.Delay() != 5*time.Second {
-			t.Fatalf("at that time: %v", err)
+			t.Fatalf("at that time: got %v, %v, want a Turn with a delay of 5s", turn, err)
 		}
 		if _, err := gate.RoundTrip(request("GET", "http://a.example/x", nil).WithContext(turn.Context(t.Context()))); err != nil {
 			t.Error(err)
@@ -254,10 +254,10 @@ func TestTryHasThreeAnswers(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := gate.Try(ended, u); err != context.Canceled {
-			t.Errorf("with an ended context: %v", err)
+			t.Errorf("with an ended context: got %v, want %v", err, context.Canceled)
 		}
 		if _, err := (&client.Transport{}).Try(t.Context(), u); !errors.Is(err, client.ErrNotSent) {
-			t.Errorf("without a Pacer: %v", err)
+			t.Errorf("without a Pacer: got %v, want ErrNotSent", err)
 		}
 	})
 }
@@ -283,7 +283,7 @@ func TestAPausedSiteIsLate(t *testing.T) {
 			}
 		}
 		if took := time.Since(begin); took != 0 {
-			t.Errorf("it took %v", took)
+			t.Errorf("it took %v, want no time", took)
 		}
 	})
 }
@@ -299,7 +299,7 @@ func TestDelaysOfOverrideAndMinDelay(t *testing.T) {
 			}
 			c := &http.Client{Transport: gate}
 			if _, took := get(t, c, "http://a.example/1"); took != 0 {
-				t.Errorf("the first waited %v", took)
+				t.Errorf("the first waited %v, want no wait", took)
 			}
 			if _, took := get(t, c, "http://a.example/2"); took != want {
 				t.Errorf("MinDelay %v: the second waited %v, want %v", delay, took, want)

@@ -75,7 +75,7 @@ func TestADisallowedUseIsNotSent(t *testing.T) {
 		}
 		with, err2 := client.DecideWith(policy.Parse([]byte(preferences)), row.token, u, row.uses...)
 		if failed != nil || err2 != nil || with.Decision != asked.Decision || with.Use != asked.Use || with.Token != asked.Token {
-			t.Errorf("%s: DecideWith says %+v, %v; Decide %+v, %v", row.path, with, err2, asked, failed)
+			t.Errorf("%s: got %+v, %v by DecideWith, want what Decide says: %+v, %v", row.path, with, err2, asked, failed)
 		}
 		if row.want == "" {
 			if err != nil || !asked.Allowed || failure != nil || !traced.Allowed {
@@ -91,7 +91,7 @@ func TestADisallowedUseIsNotSent(t *testing.T) {
 		}
 		if refusal.URL != u || !strings.HasPrefix(refusal.By, "robots.txt line ") || refusal.Token != row.token ||
 			refusal.Allowed || refusal.Reason != policy.ReasonUse || refusal.Received.IsZero() || !errors.Is(err, client.ErrNotSent) {
-			t.Errorf("%s: got %+v", row.path, refusal)
+			t.Errorf("%s: got %+v, want ErrNotSent of %s for %s, with its line, use and time", row.path, refusal, u, row.token)
 		}
 		for who, a := range map[string]client.Answer{"Decide": asked, "DecideWith": with, "Trace": traced} {
 			if a.Allowed || a.Reason != policy.ReasonUse || a.Use != refusal.Use || a.By != refusal.By {
@@ -110,7 +110,7 @@ func TestUsesComeAfterTheRules(t *testing.T) {
 	}
 	req := (&http.Request{URL: parse("http://a.example/news")}).WithContext(client.WithoutRobots(t.Context()))
 	if _, err := rt.RoundTrip(req); err != nil {
-		t.Errorf("WithoutRobots: got %v", err)
+		t.Errorf("WithoutRobots: got %v, want it sent", err)
 	}
 	down := &client.Transport{Uses: []string{"ai-use"}, Base: roundtrip.Func(func(*http.Request) (*http.Response, error) {
 		return answer(503, "", ""), nil
@@ -192,16 +192,16 @@ func TestWatchReadsFinalPagesOnly(t *testing.T) {
 		}
 		page := client.PageRules(resp)
 		if got, err := io.ReadAll(resp.Body); err != nil || string(got) != text {
-			t.Errorf("%s: got the body %q, %v", row.name, got, err)
+			t.Errorf("%s: got the body %q, %v, want %q", row.name, got, err, text)
 		}
 		e := page.Rules().For(policy.RFC9309, "ExampleBot")
 		if e.String() != row.want || (resp.Body != body) != row.wrapped || e.Incomplete != row.partial {
-			t.Errorf("%s: got %v, wrapped: %t, incomplete: %t", row.name, e, resp.Body != body, e.Incomplete)
+			t.Errorf("%s: got %v, wrapped: %t, incomplete: %t, want %s, %t, %t", row.name, e, resp.Body != body, e.Incomplete, row.want, row.wrapped, row.partial)
 		}
 		metas := 0
 		page.Metas(func(string, string, int64) { metas++ })
 		if want := strings.Contains(row.want, "nofollow"); (metas == 2) != want {
-			t.Errorf("%s: got %d meta elements", row.name, metas)
+			t.Errorf("%s: got %d meta elements, want both: %t", row.name, metas, want)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func TestValuesSpeak(t *testing.T) {
 				rest = after
 			}
 			if len(text) > 2000 || strings.ContainsAny(text, "\n\x1b") || strings.Contains(text, "secret") {
-				t.Errorf("%T by %s: %d bytes: %.300q", row.value, how, len(text), text)
+				t.Errorf("%T by %s: got %d bytes: %.300q, want one line of 2000 at most, without the password", row.value, how, len(text), text)
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func TestEveryErrorOfOursIsErrNotSent(t *testing.T) {
 				}
 			}
 			if sent != nil && body.closed != 1 {
-				t.Errorf("the body was closed %d times", body.closed)
+				t.Errorf("the body was closed %d times, want once", body.closed)
 			}
 		})
 	}
@@ -160,7 +160,7 @@ func TestEveryErrorOfOursIsErrNotSent(t *testing.T) {
 	}
 	_, err := bare.RoundTrip(&http.Request{Method: http.MethodConnect, URL: parse("http://a.example:443")})
 	if !errors.Is(err, client.ErrNotSent) || !strings.Contains(err.Error(), "CONNECT") {
-		t.Errorf("CONNECT: %v", err)
+		t.Errorf("got %v, want ErrNotSent that says CONNECT", err)
 	}
 }
 
@@ -207,10 +207,10 @@ func TestDecideWithoutRobots(t *testing.T) {
 	u := &url.URL{Scheme: "http", Host: "a.example", Path: "/page"}
 	ctx := client.WithoutRobots(t.Context())
 	if a, err := (&client.Transport{Token: "ExampleBot"}).Decide(ctx, u); err != nil || !a.Allowed || a.Token != "ExampleBot" {
-		t.Errorf("%+v, %v", a, err)
+		t.Errorf("got %+v, %v, want it allowed for ExampleBot", a, err)
 	}
 	if a, err := (&client.Transport{Token: "Example Bot"}).Decide(ctx, u); err == nil {
-		t.Errorf("%+v", a)
+		t.Errorf("a wrong Token: got %+v, want an error", a)
 	}
 }
 

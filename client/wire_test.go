@@ -83,7 +83,7 @@ func TestTheWireKeepsThePace(t *testing.T) {
 						ctx, cancel := context.WithCancel(t.Context())
 						resp, err := c.Do(request(http.MethodGet, s.URL+path, nil).WithContext(ctx))
 						if (err == nil) != (path == "/page") {
-							t.Errorf("worker %d, %s: %v", i, path, err)
+							t.Errorf("worker %d, %s: got %v, want an error: %t", i, path, err, path != "/page")
 						}
 						switch {
 						case err != nil || rand.IntN(3) == 0: // forgotten, as by those who only defer cancel
@@ -102,16 +102,16 @@ func TestTheWireKeepsThePace(t *testing.T) {
 			defer w.mu.Unlock()
 			for i, at := range w.at[1:] {
 				if gap := at.Sub(w.at[i]); gap < 100*time.Millisecond {
-					t.Errorf("request %d came %v after the one before", i+1, gap)
+					t.Errorf("request %d came %v after the one before, want 100ms or more", i+1, gap)
 				}
 			}
 			for nonce, n := range w.nonces {
 				if n != 1 || nonce == "" || nonce == "forbidden" {
-					t.Errorf("nonce %q came %d times", nonce, n)
+					t.Errorf("nonce %q came %d times, want each once, and none for what is forbidden", nonce, n)
 				}
 			}
 			if len(w.at) < 15 || w.robots < 2 {
-				t.Errorf("%d requests, %d of them for robots.txt", len(w.at), w.robots)
+				t.Errorf("%d requests, %d of them for robots.txt, want 15 and 2 or more", len(w.at), w.robots)
 			}
 		})
 	}
