@@ -16,30 +16,15 @@ import (
 //
 //   - a request starts no sooner than the delay after the latest earlier start, and no sooner than the delay after the
 //     latest earlier end. The delay is the larger of Crawl-delay and Request-rate in the crawler's group of robots.txt,
-//     or Delay if it has neither; MinDelay at least. Fractions count. Keeping both distances satisfies both readings of
-//     Crawl-delay: "at most one start in a window of n seconds" (Bing) and "n seconds from the end of a request to the
-//     start of the next" (Yandex). Crawlers with different product tokens or dialects may share a Pacer: the largest
-//     delay of those that were decided for within an hour counts.
-//   - at most MaxUnderway requests are in flight. A request is in flight from its start until its response body is
-//     closed or read to the end, it is answered with a 101, it fails, or its context ends. With MaxUnderway above one,
-//     requests overlap, and slow connections may bring them closer together at the site.
+//     or Delay if it has neither; MinDelay at least.
+//   - at most MaxUnderway requests are in flight: from the start until the response body is closed or read to the end.
 //   - no request starts before the time in the Retry-After of a 429 or 5xx, at most a day ahead. If such an answer has
 //     none, or no answer comes, pauses grow from two seconds (or twice the delay) to an hour, give or take a fifth. A
-//     good answer halves the next pause. Requests that fail while in flight together count as one failure, and so do
-//     failures of one robots.txt in a row. A request that its context or http.Client.Timeout ends is no failure
-//     (Request.Cancel is not heeded). Any other error of Base is one, even about an invalid field or a broken Body.
-//   - requests start in the order in which they came, but robots.txt, which decides about the others, goes first.
+//     good answer halves the next pause.
+//   - requests start in the order in which they came, but robots.txt, which decides about the others, goes first. It
+//     keeps the distance like any other request, so the first page of a site waits for one delay as well.
 //
-// The decision is made when the turn has come: a request that waited for more than a second is decided on once more, by
-// what the Cache then holds. If that has expired, robots.txt is read first. A site whose file expires sooner than its
-// delay would then get nothing but requests for the file, so an expired copy still decides if it is younger than a
-// minute, or was read since the request became the first in line and no pause has come since. It also decides on a
-// request that is made within a second of its [Turn].
-//
-// Reading robots.txt keeps the distance like any other request, so the first page of a site waits for one delay as
-// well. So do its redirects, at the sites that they lead to, and its retries. It waits for no open body, but for up to
-// five seconds for the header of a page under way. Requests made [WithoutRobots] are neither spaced nor counted: a
-// person waits for them.
+// For what is rarer, see "Pace in rare cases" in the package doc.
 //
 // # Waiting and time-outs
 //
@@ -59,25 +44,10 @@ import (
 // of their own: a hop within Do waits for its turn there, in the time-out of the page before it. Put a URL that was
 // answered with 429 or 5xx back, too: the next Try says until when the site pauses.
 //
-// A body that is never closed keeps its place until its context ends, as it keeps its connection. With MaxUnderway 1, a
-// request waits for an open body of the same origin.
-//
 // # A fleet
 //
 // With Turns, several processes share one pace for each origin: starts are a delay apart over all of them, by the clock
-// of the store, and pauses hold for all. Within a process all of the above holds; over processes neither MaxUnderway
-// nor the order does, nor the distance from the end of a request. robots.txt goes first within its process: with N busy
-// ones it waits for up to N delays. The way to the store costs time: some 2 % of the pace at a delay of a second.
-// [Transport.Turn] and [Transport.Try] add 250 ms to each delay, by which their callers may be late: a second becomes
-// 1.25, even for one process alone. While the store fails nothing is sent, not for robots.txt either: requests wait
-// until their contexts end, Try gives a [*LateError], and the errors name the store. A store that loses its memory lets
-// one request of each origin come too early.
-//
-// # Memory
-//
-// A Pacer remembers 50,000 origins, besides those that are busy. It forgets the longest unused one whose delay has
-// passed, or else one that merely pauses. A restart forgets delays and pauses, unless there are Turns, and robots.txt,
-// unless the Cache has a Store.
+// of the store, and pauses hold for all. While the store fails nothing is sent, not for robots.txt either.
 //
 // A Pacer is safe for concurrent use, and several Transports may share it, unless one is the Base of another: a request
 // would wait for its own end. Its fields must not change after the first use, and it must not be copied. It needs no
@@ -98,10 +68,21 @@ type Pacer struct {
 	MaxDelay time.Duration
 
 	// MaxUnderway bounds how many requests are in flight at one origin. If zero, 1. If negative, there is none.
+	//
+	// A request is in flight from its start until its response body is closed or read to the end, it is answered with a
+	// 101, it fails, or its context ends. So a body that is never closed keeps its place until its context ends, as it
+	// keeps its connection, and with 1, a request waits for an open body of the same origin. Above one, requests overlap,
+	// and slow connections may bring them closer together at the site.
 	MaxUnderway int
 
-	// Turns is where several processes share one pace for each origin, see "A fleet". If nil, the pace is that of this
-	// process only.
+	// Turns is where several processes share one pace for each origin. If nil, the pace is that of this process only.
+	//
+	// Within a process all that a Pacer does holds; over processes neither MaxUnderway nor the order does, nor the
+	// distance from the end of a request. robots.txt goes first within its process: with N busy ones it waits for up to
+	// N delays. The way to the store costs time: some 2 % of the pace at a delay of a second. [Transport.Turn] and
+	// [Transport.Try] add 250 ms to each delay, by which their callers may be late: a second becomes 1.25, even for one
+	// process alone. While the store fails, requests wait until their contexts end, Try gives a [*LateError], and the
+	// errors name the store. A store that loses its memory lets one request of each origin come too early.
 	Turns turns.Store
 
 	once   sync.Once
