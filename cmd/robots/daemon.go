@@ -62,6 +62,13 @@ func (s *daemon) listen(log *slog.Logger, address, token string, protocols ...st
 	if (s.cert == "") != (s.certKey == "") {
 		return nil, shell.Usagef("--tls-cert and --tls-key are two halves: give both, or none")
 	}
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return nil, shell.Usagef("%q cannot be listened on: %w", address, err)
+	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err

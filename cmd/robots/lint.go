@@ -157,12 +157,7 @@ func ruleIDs(names []string) ([]string, error) {
 // shown keeps the findings that are severe enough and not disabled. What is not shown does not fail the run either, or
 // its status would have no reason.
 func (l *linter) shown(out *shell.Output, findings []lint.Finding) []lint.Finding {
-	shown := []lint.Finding{}
-	for _, f := range findings {
-		if l.shows(f) {
-			shown = append(shown, f)
-		}
-	}
+	shown := slices.DeleteFunc(findings, func(f lint.Finding) bool { return !l.shows(f) })
 	if slices.ContainsFunc(shown, func(f lint.Finding) bool { return f.Severity >= severity(l.failOn) }) {
 		out.Worsen(shell.ExitRefused)
 	}

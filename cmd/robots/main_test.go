@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"encoding/pem"
 	"errors"
@@ -18,9 +19,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/robotsgate/robotsgate/client/sign"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
@@ -245,4 +248,57 @@ func TestHelpFitsIntoATerminal(t *testing.T) {
 		}
 	}
 	all(root)
+}
+
+// A value that a flag cannot have is wrong usage, and told as that of the flag, in each subcommand that has it. A flag
+// that names a file takes any text but none.
+func TestAMalformedValueIsWrongUsage(t *testing.T) {
+	url, key := "http://127.0.0.1:1/", filepath.Join(t.TempDir(), "key.pem")
+	run(t.Context(), []string{"sign", "keygen", key}, shell.Streams{Out: io.Discard, Err: io.Discard})
+	arguments := map[string]string{
+		"check": url, "diff": "/dev/null /dev/null", "fetch": url, "lint": url, "man": "/dev/null/a", "page": url,
+		"proxy ca": "/dev/null/a /dev/null/b", "sign check": "https://127.0.0.1:1/", "sign directory": key,
+		"sign keygen": "/dev/null/a", "sitemap": url, "usage": url,
+	}
+	word, listen := []string{"", "bogus"}, []string{"", "bogus", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:65536", "::1:80"}
+	malformed := map[string][]string{
+		"agent": {"", "a b"}, "agents": {"", "a b", "a,,b"}, "agreements": {""}, "as": word, "ca": {""}, "ca-key": {""},
+		"cache": {"", "a://b", "redis://h/x"}, "color": word, "connect-to": word, "disable": word, "drain": {"", "soon", "-1s"},
+		"fail-on": word, "format": word, "header": word, "host": {"", "a b", "http://a", "a:80", ".a"}, "listen": listen, "log": word,
+		"log-level": word, "metrics-listen": listen, "only": {"", "a b", "http://a"}, "output": {""}, "parallel": {"", "many", "0"},
+		"refuse": word, "refused": {""}, "robots": {""}, "severity": word, "sign-agent": {"", "http://a"}, "sign-key": {""},
+		"signature-agent": word, "timeout": {"", "soon", "0s"}, "tls-cert": {""}, "tls-key": {""}, "token-file": {""},
+		"trusted": {"", "10.0.0.1", "a"}, "turn-time": {"", "soon", "0s"}, "urls": {""}, "user-agent": {"", "a\nb"},
+		"uses": {"", "bogus"},
+	}
+	var all func(*cobra.Command)
+	all = func(cmd *cobra.Command) {
+		_, name, _ := strings.Cut(cmd.CommandPath(), " ")
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			values := malformed[f.Name]
+			if f.Value.Type() == "bool" {
+				values = word
+			}
+			if values == nil {
+				t.Errorf("%s has --%s, for which there is no row", name, f.Name)
+			}
+			for _, value := range values {
+				args := append(strings.Fields(name), "--"+f.Name+"="+value)
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // serve and proxy run until then
+				var errs strings.Builder
+				std := shell.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs}
+				status := run(ctx, append(args, strings.Fields(arguments[name])...), std)
+				cancel()
+				said, _, _ := strings.Cut(errs.String(), "\n")
+				told := strings.Contains(said, "--"+f.Name) || value != "" && strings.Contains(said, strconv.Quote(value))
+				if status != shell.ExitUsage || !told {
+					t.Errorf("robots %q: status %d, %q; want %d, and the flag or its value", args, status, said, shell.ExitUsage)
+				}
+			}
+		})
+		for _, c := range cmd.Commands() {
+			all(c)
+		}
+	}
+	all(rootCommand(new(shell.App), io.Discard))
 }

@@ -212,7 +212,7 @@ that can speak for some domains alone, and clients hold it to that.`,
 	return cmd
 }
 
-// domains are what a CA may be limited to. In a certificate a name is ASCII and has no final dot.
+// domains are what a CA may be limited to, and serve be called. In a certificate a name is ASCII and has no final dot.
 var domains = regexp.MustCompile(`^\.?[\w-]+(\.[\w-]+)*$`)
 
 // writeNew makes a file that must not exist, and removes it if it cannot be written whole: half a key is

@@ -127,6 +127,11 @@ func (s *server) service(gateways bool) (v *serve.Service, err error) {
 		}
 		v.Trusted = append(v.Trusted, n.Masked())
 	}
+	for _, name := range s.hosts {
+		if _, err := netip.ParseAddr(name); err != nil && (!domains.MatchString(name) || name[0] == '.') {
+			return nil, shell.Usagef("--host %q is no name such as robots.example", name)
+		}
+	}
 	v.Guard.Hosts = s.hosts
 	v.Guard.Token, err = readToken(s.token)
 	return v, err

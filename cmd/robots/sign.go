@@ -96,8 +96,9 @@ of that URL. The signatures hold for a day.`,
 				signers = append(signers, s)
 			}
 			handler, err := sign.Directory(signers...)
-			if err != nil {
-				return err
+			if err != nil { // which is about the Agent, as the keys were read
+				_, why, _ := strings.Cut(err.Error(), "Signer.Agent")
+				return shell.Usagef("--sign-agent%s", why)
 			}
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, cmp.Or(agent, "https://localhost/"), nil))
@@ -158,16 +159,11 @@ func (c *signChecker) run(ctx context.Context, g *site.Gate, u *url.URL, _ fetch
 	if signer == nil {
 		return shell.Usagef("give --sign-key and --sign-agent")
 	}
-	id, err := signer.KeyID()
-	if err != nil {
-		return err
-	}
+	id, _ := signer.KeyID() // Signer has tried both the key and the agent
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	fmt.Fprintf(&c.out, "key        %s\n", id)
-	if err := c.directories(limited, g.Base, id); err != nil {
-		return err
-	}
+	c.directories(limited, g.Base, id)
 	c.request(limited, g, u)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -181,11 +177,8 @@ func (c *signChecker) said(format string, args ...any) {
 }
 
 // directories looks for the key where each revision of the draft would. An agent that suits one is good.
-func (c *signChecker) directories(ctx context.Context, base http.RoundTripper, id string) error {
-	revision00, revision01, err := sign.KeySetURLs(c.Signing.Agent)
-	if err != nil {
-		return err
-	}
+func (c *signChecker) directories(ctx context.Context, base http.RoundTripper, id string) {
+	revision00, revision01, _ := sign.KeySetURLs(c.Signing.Agent)
 	best, suits := shell.ExitUnknown, []string{}
 	for _, at := range []struct{ revision, url string }{{"00", revision00}, {"01", revision01}} {
 		if at.url == "" {
@@ -200,7 +193,6 @@ func (c *signChecker) directories(ctx context.Context, base http.RoundTripper, i
 	}
 	fmt.Fprintf(&c.out, "suits      %s\n", cmp.Or(strings.Join(suits, ", "), "no revision"))
 	c.out.Worsen(best)
-	return nil
 }
 
 // directory looks for the key at one URL, without redirects, a signature, or the fields of --header. It tells all faults,

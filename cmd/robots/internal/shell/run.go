@@ -114,7 +114,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 		if slices.Contains([]string{"bool", "duration", "int"}, e.GetFlag().Value.Type()) {
 			err = fmt.Errorf("--%s: %.60q %w", e.GetFlag().Name, e.GetValue(), e.Unwrap())
 		}
-		if _, is := errors.AsType[*fs.PathError](err); is {
+		if _, is := errors.AsType[*fs.PathError](err); is && e.GetValue() == "" {
+			return Usagef("--%s needs a value", e.GetFlag().Name)
+		} else if is {
 			return err // as of a file that is an argument
 		}
 	}

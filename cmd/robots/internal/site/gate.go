@@ -211,7 +211,7 @@ func openStore(at string) (cache.Store, error) {
 	case strings.HasPrefix(rest, "//") && slices.Contains([]string{"redis", "rediss", "unix"}, strings.ToLower(scheme)):
 		s, err := redisstore.Open(at)
 		if err != nil {
-			return nil, shell.Usagef("%w", err)
+			return nil, shell.Usagef("--cache: %w", err)
 		}
 		return s, nil
 	case strings.Contains(at, "://"):
