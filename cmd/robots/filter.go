@@ -229,7 +229,7 @@ type filtered struct {
 type question struct {
 	answer.Listed
 	f      *filterer
-	lookup *shell.Asked // that is waited for
+	lookup *site.Lookup // that is waited for
 	taken  atomic.Bool  // by Found, which decides, or else by wait, which puts it aside
 	own    *filtered    // the answer; may be read once lookup is done
 	behind *filtered    // what is known of the lines up to the next question, or nil

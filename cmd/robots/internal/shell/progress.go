@@ -21,41 +21,21 @@ import (
 // Asked is one origin whose robots.txt is being asked for. Result, Until and Err may be read when Done is closed.
 type Asked struct {
 	Origin fetch.Origin
-	// when NewAsked was called, for those who tell how long it takes
-	Since  time.Time
 	Done   chan struct{} // closed once these are set
 	Result *fetch.Result
 	Until  time.Time // when it is asked for again; zero: no cache knows
 	Err    error
-	Then   []Waiter // that site.Origins, which guards it, calls with the Result, and leaves that out above
 }
-
-// Waiter is what waits for an answer of Asked.
-type Waiter interface{ Found(*fetch.Result) }
 
 // NewAsked returns a question that Run, once, has to be called for.
 func NewAsked(o fetch.Origin) *Asked {
-	return &Asked{Origin: o, Since: time.Now(), Done: make(chan struct{})}
+	return &Asked{Origin: o, Done: make(chan struct{})}
 }
 
 // Run asks by lookup, and closes Done. It must be called once.
 func (a *Asked) Run(ctx context.Context, lookup func(context.Context, fetch.Origin) (*fetch.Result, time.Time, error)) {
 	defer close(a.Done)
 	a.Result, a.Until, a.Err = lookup(ctx, a.Origin)
-}
-
-// Within waits until a is done, but no longer than ctx, and reports whether it is.
-func (a *Asked) Within(ctx context.Context) bool {
-	select {
-	case <-a.Done:
-	case <-ctx.Done():
-	}
-	select {
-	case <-a.Done: // even if both have come
-		return true
-	default:
-		return false
-	}
 }
 
 // Waiting says on a terminal that a site is waited for, unless answered is called within a second.

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/robotsgate/robotsgate/cache"
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/shell"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -26,11 +25,35 @@ type Origins struct {
 	most   int64
 
 	mu       sync.Mutex // guards what follows
-	underway map[fetch.Origin]*shell.Asked
+	underway map[fetch.Origin]*Lookup
 	done     int // lookups that have ended
 	failures int // in failed
 
 	failed sync.Map // of fetch.Origin to *fetch.Result: run may have no room for them, and each may take 30 s again
+}
+
+// Lookup is one that was begun.
+type Lookup struct {
+	Done    chan struct{} // closed when all that waited have the result
+	since   time.Time
+	waiters []Waiter // guarded by the mu of Origins
+}
+
+// Waiter is what waits for a result.
+type Waiter interface{ Found(*fetch.Result) }
+
+// Within waits until k is done, but no longer than ctx, and reports whether it is.
+func (k *Lookup) Within(ctx context.Context) bool {
+	select {
+	case <-k.Done:
+	case <-ctx.Done():
+	}
+	select {
+	case <-k.Done: // even if both have come
+		return true
+	default:
+		return false
+	}
 }
 
 const maxFailed = 1 << 16 // some 30 MB
@@ -61,7 +84,7 @@ func NewOrigins(find func(context.Context, fetch.Origin) (*fetch.Result, time.Ti
 		source:   cache.Source{Load: load, Dialect: dialect},
 		slots:    semaphore.NewWeighted(int64(most)),
 		most:     int64(most),
-		underway: map[fetch.Origin]*shell.Asked{},
+		underway: map[fetch.Origin]*Lookup{},
 	}
 }
 
@@ -74,10 +97,10 @@ func (s *Origins) Known(o fetch.Origin) *fetch.Result {
 	return r
 }
 
-// Start looks up o, unless that is under way or done. It waits for a slot. The lookup, whose Err is nil, outlives ctx: an
+// Start looks up o, unless that is under way or done. It waits for a slot. The lookup outlives ctx: an
 // answer that is under way at an interruption need not be asked for in the next run. It calls w with the result, and is
 // Done behind that; if it is nil, w was called. A result is held no longer: rules take up to 2 MB.
-func (s *Origins) Start(ctx context.Context, o fetch.Origin, w shell.Waiter) (*shell.Asked, error) {
+func (s *Origins) Start(ctx context.Context, o fetch.Origin, w Waiter) (*Lookup, error) {
 	k, r := s.asked(o, false, w)
 	if k == nil && r == nil {
 		if err := s.slots.Acquire(ctx, 1); err != nil {
@@ -92,7 +115,7 @@ func (s *Origins) Start(ctx context.Context, o fetch.Origin, w shell.Waiter) (*s
 }
 
 // asked returns what looks o up, or the result. If there is neither, it begins a lookup in a slot.
-func (s *Origins) asked(o fetch.Origin, slot bool, w shell.Waiter) (k *shell.Asked, r *fetch.Result) {
+func (s *Origins) asked(o fetch.Origin, slot bool, w Waiter) (k *Lookup, r *fetch.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k = s.underway[o]; k == nil {
@@ -102,36 +125,35 @@ func (s *Origins) asked(o fetch.Origin, slot bool, w shell.Waiter) (k *shell.Ask
 	case slot && (k != nil || r != nil):
 		s.slots.Release(1)
 	case slot:
-		k = shell.NewAsked(o.Clone()) // o may hold on to the whole line
-		s.underway[k.Origin] = k
-		go k.Run(context.Background(), s.find) // has a deadline of its own
+		k, o = &Lookup{Done: make(chan struct{}), since: time.Now()}, o.Clone() // o may hold on to the whole line
+		s.underway[o] = k
+		go s.find(o, k)
 	}
 	if k != nil {
-		k.Then = append(k.Then, w)
+		k.waiters = append(k.waiters, w)
 	}
 	return k, r
 }
 
-func (s *Origins) find(ctx context.Context, o fetch.Origin) (*fetch.Result, time.Time, error) {
+func (s *Origins) find(o fetch.Origin, k *Lookup) {
+	defer close(k.Done)
 	defer s.slots.Release(1)
-	r, until, err := s.run.Get(ctx, o, &s.source)
+	r, _, err := s.run.Get(context.Background(), o, &s.source) // has a deadline of its own
 	if err != nil {
 		r = &fetch.Result{Policy: policy.Unreachable(), Err: err}
 	}
 	s.mu.Lock()
-	k := s.underway[o]
 	delete(s.underway, o)
 	s.done++
 	if r.Err != nil && s.failures < maxFailed {
 		s.failures++
-		s.failed.Store(k.Origin, r)
+		s.failed.Store(o, r)
 	}
 	s.mu.Unlock()
-	for _, w := range k.Then {
+	for _, w := range k.waiters {
 		w.Found(r)
 	}
-	k.Then = nil
-	return nil, until, nil
+	k.waiters = nil // a Lookup outlives them
 }
 
 // End waits for the lookups under way, but no longer than grace. What has ended by then is in the store.
@@ -148,7 +170,7 @@ func (s *Origins) Progress() (done, pending int, host string, waits time.Duratio
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for o, k := range s.underway {
-		if d := time.Since(k.Since); d > waits {
+		if d := time.Since(k.since); d > waits {
 			host, waits = o.URLHost(), d
 		}
 	}

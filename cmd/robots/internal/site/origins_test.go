@@ -16,7 +16,7 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// found is a shell.Waiter.
+// found is a Waiter.
 type found func(*fetch.Result)
 
 func (f found) Found(r *fetch.Result) { f(r) }
