@@ -7,7 +7,6 @@ package main
 // the worst answer: 1 if a URL is refused, and 2 if robots.txt of one is unreachable, which is no refusal.
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -66,13 +66,13 @@ and without www; the answer has the sha256 of each file.`,
 	return cmd
 }
 
-// checked is one URL on its way to an answer. Its Asked, which the URLs of a site share, is filled in by the goroutine that
-// looks the site up: Result and Err may be read once Done is closed.
+// checked is one URL on its way to an answer. ask looks its site up, once for all URLs of the site, and waits for that.
 type checked struct {
 	number int    // of the argument, from 1
 	text   string // as typed, and so it is shown: that is what people look for in the output
 	url    *url.URL
-	*shell.Asked
+	origin fetch.Origin
+	ask    func() site.Found
 }
 
 // maxAsked is how many URLs check asks about at a time, from the first that is not answered. Each may hold 2 MB.
@@ -81,7 +81,7 @@ const maxAsked = 64
 // run reads all URLs before it asks about the first: a slip in the last one must not come out after a minute
 // of network. The gate is opened behind that: wrong usage makes no file for --cache. Then it asks many sites at once and
 // writes the answers in the order of the URLs, each as soon as those before it are written.
-func (c *checker) run(ctx context.Context, args []string) error {
+func (c *checker) run(ctx context.Context, args []string) (err error) {
 	if c.crawlers {
 		if c.Named || c.SaidDialect() != "" {
 			return shell.Usagef("--crawlers asks for each crawler, as its engine reads: leave out --agent and --as")
@@ -89,7 +89,8 @@ func (c *checker) run(ctx context.Context, args []string) error {
 		c.SetAgent(answer.AnyOther) // whatever --user-agent says
 	}
 	var urls []checked
-	sites := map[fetch.Origin]*shell.Asked{} // that nothing has asked yet
+	var g *site.Gate // which is there, as is the last ctx, before a site is asked
+	sites := map[fetch.Origin]func() site.Found{}
 	for i, arg := range args {
 		texts, err := c.widen(i, arg)
 		if err != nil {
@@ -100,12 +101,13 @@ func (c *checker) run(ctx context.Context, args []string) error {
 			if err != nil {
 				return err
 			}
-			sites[o] = cmp.Or(sites[o], shell.NewAsked(o))
-			urls = append(urls, checked{i + 1, text, u, sites[o]})
+			if sites[o] == nil {
+				sites[o] = sync.OnceValue(func() (f site.Found) { f.Result, f.Until, f.Err = g.Find(ctx, o); return f })
+			}
+			urls = append(urls, checked{i + 1, text, u, o, sites[o]})
 		}
 	}
-	g, err := c.Open(c.Err)
-	if err != nil {
+	if g, err = c.Open(c.Err); err != nil {
 		return err
 	}
 	defer g.End(ctx, c.App)
@@ -116,19 +118,16 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	begun := 0
 	for i, u := range urls {
 		for ; begun < min(i+maxAsked, len(urls)); begun++ {
-			if k := urls[begun].Asked; sites[k.Origin] != nil {
-				delete(sites, k.Origin)
-				// Whatever a site does is a Result. An Err is our own: an interruption, or a key that does not sign.
-				go k.Run(ctx, g.Find)
-			}
+			go urls[begun].ask()
 		}
 		urls[i] = checked{} // what is written holds no file
-		answered := c.Waiting(u.Origin)
-		<-u.Done
-		if answered(); u.Err != nil {
-			return u.Err
+		answered := c.Waiting(u.origin)
+		f := u.ask()
+		// Whatever a site does is a Result. An Err is our own: an interruption, or a key that does not sign.
+		if answered(); f.Err != nil {
+			return f.Err
 		}
-		if err := c.one(u); err != nil {
+		if err := c.one(u, f); err != nil {
 			return err
 		}
 	}
@@ -137,7 +136,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 
 // one writes the answer about one URL in one piece, for as many crawlers and in as many readings as the flags ask for.
 // A URL that fetch.OriginOf takes may still be one that net/http would not send: that is wrong usage, too.
-func (c *checker) one(u checked) error {
+func (c *checker) one(u checked, f site.Found) error {
 	var out shell.Output
 	var verdicts []*answer.Verdict
 	askers := []answer.Asker{c.Asker}
@@ -145,8 +144,8 @@ func (c *checker) one(u checked) error {
 		askers = c.Everyone()
 	}
 	for _, k := range askers {
-		for _, r := range k.Readings(u.Result) {
-			v, err := k.Check(u.url, r, answer.New(u.Origin, r, u.Until))
+		for _, r := range k.Readings(f.Result) {
+			v, err := k.Check(u.url, r, answer.New(u.origin, r, f.Until))
 			if err != nil {
 				return shell.Usagef("argument %d: %w", u.number, answer.NotURL(u.text, err))
 			}

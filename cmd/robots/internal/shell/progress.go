@@ -4,7 +4,6 @@ package shell
 // have them, and a Meter for the list of filter.
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -17,26 +16,6 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
 	"github.com/robotsgate/robotsgate/fetch"
 )
-
-// Asked is one origin whose robots.txt is being asked for. Result, Until and Err may be read when Done is closed.
-type Asked struct {
-	Origin fetch.Origin
-	Done   chan struct{} // closed once these are set
-	Result *fetch.Result
-	Until  time.Time // when it is asked for again; zero: no cache knows
-	Err    error
-}
-
-// NewAsked returns a question that Run, once, has to be called for.
-func NewAsked(o fetch.Origin) *Asked {
-	return &Asked{Origin: o, Done: make(chan struct{})}
-}
-
-// Run asks by lookup, and closes Done. It must be called once.
-func (a *Asked) Run(ctx context.Context, lookup func(context.Context, fetch.Origin) (*fetch.Result, time.Time, error)) {
-	defer close(a.Done)
-	a.Result, a.Until, a.Err = lookup(ctx, a.Origin)
-}
 
 // Waiting says on a terminal that a site is waited for, unless answered is called within a second.
 func (a *App) Waiting(o fetch.Origin) (answered func() bool) {

@@ -102,6 +102,13 @@ func (g *Gate) Find(ctx context.Context, o fetch.Origin) (res *fetch.Result, unt
 	return g.Cache.Get(ctx, o, g.Source(load))
 }
 
+// Found is what Find returns.
+type Found struct {
+	Result *fetch.Result
+	Until  time.Time
+	Err    error
+}
+
 // Source is what the Cache of g asks with, by load. The service gives each question's Dialect to its own copy.
 func (g *Gate) Source(load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)) *cache.Source {
 	return &cache.Source{
