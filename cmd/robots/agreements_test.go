@@ -29,7 +29,7 @@ func TestServeAndProxyKeepAgreements(t *testing.T) {
 			"Allow: /private/open\nDisallow: /promised\n"
 	}
 	flags := []string{"--private", "--agent=ExampleBot", "--agreements=" + written(t, text), to}
-	v, proxy := startServe(t, serve.UsualLimits, flags...), startProxy(t, flags...)
+	v, proxy := startServe(t, serve.UsualLimits(), flags...), startProxy(t, flags...)
 	for _, row := range []struct {
 		url     string
 		allowed bool

@@ -72,7 +72,7 @@ func TestOneQuestionHasOneAnswer(t *testing.T) {
 	if !tier.AtGate() {
 		paths = []string{"/private/x", "/tmp/a", "/news/1?a"}
 	}
-	v := startServe(t, serve.UsualLimits, "--private", to)
+	v := startServe(t, serve.UsualLimits(), "--private", to)
 	proxy := startProxy(t, "--private", "--agent-from-client", to)
 	for host, file := range doorFiles {
 		name := written(t, file)

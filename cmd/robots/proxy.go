@@ -56,7 +56,7 @@ answer has the reason in the field Robotsgate-Advice, and so does the log.
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
 func newProxy(a *shell.App) *proxying {
-	return &proxying{daemon: daemon{App: a}, bounds: proxy.UsualLimits}
+	return &proxying{daemon: daemon{App: a}, bounds: proxy.UsualLimits()}
 }
 
 // command makes the subcommand for p, with "robots proxy ca" below it. There is no --as all, since a request passes or not.

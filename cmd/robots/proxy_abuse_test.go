@@ -195,7 +195,7 @@ func TestProxyStatusIsWellFormed(t *testing.T) {
 
 // Clients that stall lose their connections, and the rest goes on.
 func TestProxyDoesNotWaitForSlowClients(t *testing.T) {
-	l := proxy.UsualLimits
+	l := proxy.UsualLimits()
 	l.Ask, l.Idle, l.Patience = time.Second, time.Second, time.Second
 	flags, _ := testCA(t)
 	sites := bothSites(t, func(w http.ResponseWriter, r *http.Request) {
@@ -360,7 +360,7 @@ func TestProxyDrains(t *testing.T) {
 func TestProxyIsBounded(t *testing.T) {
 	release := make(chan struct{})
 	var under atomic.Int64
-	l := proxy.UsualLimits
+	l := proxy.UsualLimits()
 	l.Underway = 2
 	v := startProxyWith(t, l, "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {

@@ -36,7 +36,7 @@ var startLine = regexp.MustCompile(`^robots proxy: (.*)\n(?:robots proxy metrics
 
 // startProxy runs "robots proxy" in this process, with flags.
 func startProxy(t *testing.T, args ...string) *relay {
-	return startProxyWith(t, proxy.UsualLimits, args...)
+	return startProxyWith(t, proxy.UsualLimits(), args...)
 }
 
 func startProxyWith(t *testing.T, l proxy.Limits, args ...string) *relay {

@@ -53,7 +53,7 @@ hop. A gateway, or robots proxy, sees each hop by itself.
 SIGTERM and Ctrl-C let what is under way end; a second signal ends at once.`
 
 func newServer(a *shell.App) *server {
-	return &server{daemon: daemon{App: a}, limits: serve.UsualLimits}
+	return &server{daemon: daemon{App: a}, limits: serve.UsualLimits()}
 }
 
 // command makes the subcommand for s. run learns whether --trusted was given: its value may be the default.

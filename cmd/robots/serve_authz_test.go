@@ -32,7 +32,7 @@ func authzSite(w http.ResponseWriter, r *http.Request) {
 // Envoy document.
 func TestAuthzUnderstandsGateways(t *testing.T) {
 	to := siteServer(t, authzSite)
-	v := startServe(t, serve.UsualLimits, "--private", "--trusted=127.0.0.0/8", to)
+	v := startServe(t, serve.UsualLimits(), "--private", "--trusted=127.0.0.0/8", to)
 	const fwd = "X-Forwarded-Proto: http|X-Forwarded-Host: s.example|X-Forwarded-Method: GET|X-Forwarded-Uri: "
 	for _, c := range []struct {
 		method, path, fields string // separated by |
@@ -104,7 +104,7 @@ func TestAuthzUnderstandsGateways(t *testing.T) {
 
 // What a client says that is no gateway is not believed, and is never a permission.
 func TestAuthzBelievesNoStranger(t *testing.T) {
-	v := startServe(t, serve.UsualLimits, "--private", "--trusted=192.0.2.0/24", siteServer(t, authzSite))
+	v := startServe(t, serve.UsualLimits(), "--private", "--trusted=192.0.2.0/24", siteServer(t, authzSite))
 	for _, fields := range []string{
 		"X-Original-URL: http://s.example/a",
 		"X-Forwarded-Proto: http|X-Forwarded-Host: s.example|X-Forwarded-Uri: /a",
@@ -177,7 +177,7 @@ func TestAuthzUnderRealGateways(t *testing.T) {
 			var passed atomic.Int64
 			origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { passed.Add(1) }))
 			defer origin.Close()
-			v := startServe(t, serve.UsualLimits, "--private", siteServer(t, authzSite))
+			v := startServe(t, serve.UsualLimits(), "--private", siteServer(t, authzSite))
 			at := gateway(t, binary, g.args, g.config, origin.Listener.Addr().String(), v.addr)
 			_, port, _ := net.SplitHostPort(at)
 			s := &serving{t: t, url: "http://" + at}

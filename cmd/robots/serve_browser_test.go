@@ -246,7 +246,7 @@ func TestPageInChromium(t *testing.T) {
 	tier.Nightly(t)
 	t.Parallel()
 	browser := chromium(t)
-	v := startServe(t, serve.UsualLimits, "--private", "--timeout=2s", siteServer(t, pageSite))
+	v := startServe(t, serve.UsualLimits(), "--private", "--timeout=2s", siteServer(t, pageSite))
 	for name, test := range map[string]func(*testing.T, context.Context, string){
 		"looks":         pageLooks,
 		"keyboard":      pageByKeyboard,

@@ -13,7 +13,7 @@ import (
 // Where the page was read, the answer says for each engine whether it may be listed.
 func TestPageSaysWhetherItMayBeListed(t *testing.T) {
 	tier.Gate(t)
-	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+	v := startServe(t, serve.UsualLimits(), "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
 		name, _, _ := strings.Cut(r.Host, ".") // a site for each page: none waits for its turn
 		switch {
 		case r.URL.Path == "/robots.txt":

@@ -64,7 +64,7 @@ func (v *serving) values() map[string]float64 {
 
 // Each metric counts what it says, and is there before anything has happened.
 func TestServeMetrics(t *testing.T) {
-	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, schemaSite))
+	v := startServe(t, serve.UsualLimits(), "--private", siteServer(t, schemaSite))
 	const (
 		json   = "Content-Type: application/json"
 		ndjson = "Content-Type: application/x-ndjson"
@@ -136,7 +136,7 @@ func TestServeMetricsAreThoseOfTheReadme(t *testing.T) {
 			want = append(want, fmt.Sprintf("%s{%s=%s}", name, label, strings.Trim(value, "`")))
 		}
 	}
-	v := startServe(t, serve.UsualLimits)
+	v := startServe(t, serve.UsualLimits())
 	got := slices.Sorted(maps.Keys(v.values()))
 	slices.Sort(want)
 	for _, name := range []string{"go_memstats_heap_alloc_bytes", "process_resident_memory_bytes", "process_cpu_seconds_total"} {

@@ -29,7 +29,7 @@ type described struct {
 }
 
 func newDescribed(t *testing.T) *described {
-	_, text := startServe(t, serve.UsualLimits).do("GET", "/v1/openapi.json", "")
+	_, text := startServe(t, serve.UsualLimits()).do("GET", "/v1/openapi.json", "")
 	doc, err := libopenapi.NewDocument([]byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestServeIsAsItsOpenAPIDocumentSays(t *testing.T) {
 		asText   = "Content-Type: text/plain"
 	)
 	d, site := newDescribed(t), siteServer(t, schemaSite)
-	v := startServe(t, serve.UsualLimits, "--private", site)
+	v := startServe(t, serve.UsualLimits(), "--private", site)
 	ops := []operation{
 		{"GET", "/v1/decide?url=http://rules.example/private", "", ""},
 		{"POST", "/v1/decide", "http://rules.example/\n", asText},
@@ -216,7 +216,7 @@ func TestServeIsAsItsOpenAPIDocumentSays(t *testing.T) {
 		o.path += id[:26]
 		d.send(v, o, 204)
 		if o.method == "POST" { // the site rests
-			v = startServe(t, serve.UsualLimits, "--private", site)
+			v = startServe(t, serve.UsualLimits(), "--private", site)
 		}
 	}
 	d.elsewhere(ops, site)
@@ -227,8 +227,8 @@ func TestServeIsAsItsOpenAPIDocumentSays(t *testing.T) {
 
 // elsewhere asks services that want a token, have no room, or are ending.
 func (d *described) elsewhere(ops []operation, site string) {
-	secret := startServe(d.t, serve.UsualLimits, "--token-file="+written(d.t, "0123456789abcdef"), site)
-	l := serve.UsualLimits
+	secret := startServe(d.t, serve.UsualLimits(), "--token-file="+written(d.t, "0123456789abcdef"), site)
+	l := serve.UsualLimits()
 	l.Questions, l.Held, l.Turns = 0, 0, 0
 	full := startServe(d.t, l, site)
 	// net/http reads no more once the service is ending: what came just before is told.

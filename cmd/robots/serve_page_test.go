@@ -99,7 +99,7 @@ func lineShown(line string) string {
 // Real files, pasted: each answer is that of /v1/match, and each line of the file is there once.
 func TestPageQuotesRealFiles(t *testing.T) {
 	files := vectors.Corpus(t)
-	v := startServe(t, serve.UsualLimits)
+	v := startServe(t, serve.UsualLimits())
 	urls := []string{"/", "/search?q=a", "/wp-admin/admin-ajax.php", "/private/x", "/*", "https://example.com/a/b.php?x=1"}
 	for _, name := range slices.Sorted(maps.Keys(files))[:30] {
 		text := files[name]
@@ -148,7 +148,7 @@ func (d document) lines() map[int]document {
 }
 
 func TestPageProblems(t *testing.T) {
-	v := startServe(t, serve.UsualLimits)
+	v := startServe(t, serve.UsualLimits())
 	for _, c := range []struct {
 		method, query, body string
 		status              int
@@ -205,7 +205,7 @@ func TestPageProblems(t *testing.T) {
 
 // However long a file or its lines are, the page is not, and what decides is on it.
 func TestPageOfLargeFilesIsBounded(t *testing.T) {
-	v := startServe(t, serve.UsualLimits)
+	v := startServe(t, serve.UsualLimits())
 	urls := strings.Repeat("/a\n", maxPageURLs)
 	files := map[string]string{
 		"one line":    "User-agent: *\nDisallow: /a" + strings.Repeat("<", 490<<10),
@@ -236,7 +236,7 @@ func TestPageOfLargeFilesIsBounded(t *testing.T) {
 // In an outage the page tells of both: that the site cannot be read, and what decisions rest on.
 func TestPageTellsOfAnOutage(t *testing.T) {
 	var down atomic.Bool
-	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
+	v := startServe(t, serve.UsualLimits(), "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		if down.Load() {
 			w.Header().Set("Retry-After", "600")
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -271,7 +271,7 @@ func (d document) rowOf(crawler string) document {
 func TestPageAnswersForEachCrawler(t *testing.T) {
 	const file = "User-agent: *\nDisallow: /private/\n\nUser-agent: Googlebot\nDisallow: /nogoogle/\nDisallow /g\n"
 	const urls = "/private/x\n/nogoogle/a\n/g"
-	v := startServe(t, serve.UsualLimits)
+	v := startServe(t, serve.UsualLimits())
 	for _, c := range []struct{ agent, as, says string }{
 		{"Googlebot", "", "Allowed: no rule matches|Refused by line 5: Disallow: /nogoogle/|Refused by line 6: Disallow: /g"},
 		{"googlebot", "rfc9309", "Allowed: no rule matches|Refused by line 5: Disallow: /nogoogle/|Allowed: no rule matches"},
@@ -310,7 +310,7 @@ func TestPageAnswersForEachCrawler(t *testing.T) {
 // Another site may lead here, but not have the service work.
 func TestPageIsNotStartedByAnotherSite(t *testing.T) {
 	var asked atomic.Int64
-	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	v := startServe(t, serve.UsualLimits(), "--private", siteServer(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	for site, want := range map[string]int64{"cross-site": 0, "same-site": 0, "none": 1, "same-origin": 1} {
 		asked.Store(0)
 		at := "http://" + site + ".example"
@@ -327,12 +327,12 @@ func TestPageIsNotStartedByAnotherSite(t *testing.T) {
 // What the page says beside its verdicts.
 func TestPageHelps(t *testing.T) {
 	const file = "User-agent: *\r\nDisallow /tmp\r\nDisallow: /private/\r\nUser-agent: Googlebot-Video\r\nDisalow: /x\r\n"
-	public := startServe(t, serve.UsualLimits)
+	public := startServe(t, serve.UsualLimits())
 	res, doc := public.page("GET", "?site=http://127.0.0.1:1/", "")
 	if text := doc.text(); res.StatusCode != 422 || !strings.Contains(text, "--private") || strings.Contains(text, "Refused") {
 		t.Errorf("a private address: %s, %q", res.Status, text)
 	}
-	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
+	v := startServe(t, serve.UsualLimits(), "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Write([]byte(file))
 	}))
 	_, doc = v.page("GET", "?site=http://a.example/private/x&agent=Googlebot", "")
@@ -360,7 +360,7 @@ func TestPageHelps(t *testing.T) {
 			t.Errorf("%s: the form has %q", question, form)
 		}
 	}
-	v = startServe(t, serve.UsualLimits, "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+	v = startServe(t, serve.UsualLimits(), "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "br")
 		w.Write([]byte("DISALLOW: /long\n"))
 	}))

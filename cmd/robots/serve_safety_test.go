@@ -48,7 +48,7 @@ func TestServeListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
 		t.Errorf("no token file: status %d: %s", status, said)
 	}
 	for _, how := range []string{"--open", "--token-file=" + token} {
-		v := startServe(t, serve.UsualLimits, "--listen=0.0.0.0:0", how)
+		v := startServe(t, serve.UsualLimits(), "--listen=0.0.0.0:0", how)
 		v.url = strings.Replace(v.url, "[::]", "127.0.0.1", 1)
 		want := map[string]int{"": 401, "Bearer 0123456789abcdef": 200, "bearer 0123456789abcdef": 200, "Bearer  0123456789abcdef": 200,
 			"Bearer 0123456789abcdeg": 401, "Basic 0123456789abcdef": 401, "Bearer": 401}
@@ -74,7 +74,7 @@ func TestServeListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
 
 // A web page that gives its own name our address must learn nothing.
 func TestServeKnowsItsHost(t *testing.T) {
-	v := startServe(t, serve.UsualLimits, "--host=robots.internal")
+	v := startServe(t, serve.UsualLimits(), "--host=robots.internal")
 	_, port, _ := net.SplitHostPort(v.addr)
 	for host, status := range map[string]int{
 		"127.0.0.1": 404, "127.0.0.1:" + port: 404, "localhost:1": 404, "LOCALHOST": 404, "[::1]:80": 404, "[::1]": 404,
@@ -94,7 +94,7 @@ func TestServeKnowsItsHost(t *testing.T) {
 }
 
 func TestServeAnswersNoPageOfAnotherOrigin(t *testing.T) {
-	v := startServe(t, serve.UsualLimits)
+	v := startServe(t, serve.UsualLimits())
 	for field, status := range map[string]int{
 		"Origin: http://evil.example": 403, "Sec-Fetch-Site: cross-site": 403, "Sec-Fetch-Site: same-site": 403,
 		"Sec-Fetch-Site: same-origin": 200, "Origin: " + v.url: 200, "X: y": 200,
@@ -127,7 +127,7 @@ func dial(t *testing.T, addr, text string) net.Conn {
 // A client that stalls loses its connection, wherever it does, and gives its place to another.
 func TestServeWaitsForNoStalledClient(t *testing.T) {
 	tier.Gate(t)
-	l := serve.UsualLimits
+	l := serve.UsualLimits()
 	l.Header, l.Body, l.Answer, l.Stream, l.Streams, l.Questions =
 		200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond, 1, 1
 	v := startServe(t, l, "--private", "--connect-to=::127.0.0.1:1", "--timeout=1s")
@@ -172,7 +172,7 @@ func TestServeWaitsForNoStalledClient(t *testing.T) {
 
 // What can be said before a body has come is said then: a client may wait for it before it sends more.
 func TestServeAnswersBeforeTheBodyHasCome(t *testing.T) {
-	v := startServe(t, serve.UsualLimits, "--private", "--connect-to=::127.0.0.1:1", "--timeout=1s")
+	v := startServe(t, serve.UsualLimits(), "--private", "--connect-to=::127.0.0.1:1", "--timeout=1s")
 	const chunked = "Transfer-Encoding: chunked\r\n\r\n4\r\nfoo\n\r\n"
 	for _, row := range []struct {
 		line, fields string
@@ -199,7 +199,7 @@ func TestServeAnswersBeforeTheBodyHasCome(t *testing.T) {
 func TestServeBoundsTheQuestionsUnderWay(t *testing.T) {
 	silent, arrived := make(chan struct{}), make(chan struct{}, 10)
 	to := siteServer(t, func(http.ResponseWriter, *http.Request) { arrived <- struct{}{}; <-silent })
-	l := serve.UsualLimits
+	l := serve.UsualLimits()
 	l.Questions, l.Streams = 2, 1
 	v := startServe(t, l, "--private", to)
 	c := v.dial("GET /v1/decide?url=http://a.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -227,7 +227,7 @@ func TestServeBoundsTheQuestionsUnderWay(t *testing.T) {
 
 // A form that is slow to come takes no place of the questions that need no body.
 func TestServeAnswersBesideASlowForm(t *testing.T) {
-	l := serve.UsualLimits
+	l := serve.UsualLimits()
 	l.Questions = 1
 	v := startServe(t, l, "--private", siteServer(t, schemaSite))
 	c := v.dial("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n" +
@@ -242,7 +242,7 @@ func TestServeAnswersBesideASlowForm(t *testing.T) {
 
 // Slow clients, wherever they stop, leave the others at their pace.
 func TestServeAnswersBesideSlowConnections(t *testing.T) {
-	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, schemaSite))
+	v := startServe(t, serve.UsualLimits(), "--private", siteServer(t, schemaSite))
 	ask := func() time.Duration {
 		begin := time.Now()
 		for range 500 {
@@ -290,7 +290,7 @@ func TestServeAnswersBesideSlowConnections(t *testing.T) {
 func TestServeDrains(t *testing.T) {
 	silent, arrived := make(chan struct{}), make(chan struct{}, 10)
 	to := siteServer(t, func(http.ResponseWriter, *http.Request) { arrived <- struct{}{}; <-silent })
-	v := startServe(t, serve.UsualLimits, "--private", to)
+	v := startServe(t, serve.UsualLimits(), "--private", to)
 	const head = " HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
 	c := bufio.NewReader(v.dial("GET /v1/decide?url=http://a.example/" + head + "\r\n"))
 	<-arrived

@@ -43,7 +43,7 @@ func numbered(n int, format string) string {
 // What the page says of a site's sitemaps: each line that refuses with an example, and what could not be read.
 func TestPageCountsWhatIsRefusedInSitemaps(t *testing.T) {
 	var asked sync.Map
-	v := startServe(t, serve.UsualLimits, "--private", "--timeout=5s", "--agent=MyBot", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
+	v := startServe(t, serve.UsualLimits(), "--private", "--timeout=5s", "--agent=MyBot", siteServer(t, func(w http.ResponseWriter, r *http.Request) {
 		asked.Store(r.Host+r.URL.Path, true)
 		text, ok := sitemapSite[r.Host+r.URL.Path]
 		if r.Host == "many.example" && !ok {
@@ -136,7 +136,7 @@ func (d document) button(name string) bool {
 
 // A reading of sitemaps takes the place of a stream, and ends when its time is up, with what was counted by then.
 func TestPageReadsSitemapsWithinItsBounds(t *testing.T) {
-	limits := serve.UsualLimits
+	limits := serve.UsualLimits()
 	limits.Streams = 1
 	reads, went := make(chan bool), make(chan bool)
 	v := startServe(t, limits, "--private", "--timeout=2s", siteServer(t, func(w http.ResponseWriter, r *http.Request) {

@@ -153,7 +153,7 @@ func timeless(text string) string { return moment.ReplaceAllString(text, "") }
 // reads no file with a 206.
 func TestServeDecidesAsCheckDoes(t *testing.T) {
 	to := siteServer(t, schemaSite)
-	v := startServe(t, serve.UsualLimits, "--private", "--as=yandex", to)
+	v := startServe(t, serve.UsualLimits(), "--private", "--as=yandex", to)
 	for _, name := range schemaSites {
 		for _, as := range append(answer.DialectNames(), "all", "") {
 			own, query := cmp.Or(as, "yandex"), "&as="+as
@@ -184,7 +184,7 @@ func TestServeAnswersEachLineOfAStream(t *testing.T) {
 	to := siteServer(t, func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "User-agent: a\nDisallow: /\nUser-agent: b\nAllow: /\n")
 	})
-	v := startServe(t, serve.UsualLimits, "--private", "--agent=b", to)
+	v := startServe(t, serve.UsualLimits(), "--private", "--agent=b", to)
 	list, rows := "", []struct{ line, want string }{
 		{`{"url":"http://s.example/","agent":"a"}`, "false a google rule"},
 		{`http://s.example/`, "true b google rule"},
@@ -224,7 +224,7 @@ func TestServeStreamsFlushWhatIsKnown(t *testing.T) {
 			<-silent
 		}
 	})
-	v := startServe(t, serve.UsualLimits, "--private", to)
+	v := startServe(t, serve.UsualLimits(), "--private", to)
 	body, write := io.Pipe()
 	req := requestOf(t, "POST", v.url+"/v1/decide", body, "Content-Type: "+mediaNDJSON)
 	go io.WriteString(write, "http://a.example/\nhttp://silent.example/\nhttp://a.example/\nhttp://b.ex") // half a line
@@ -244,7 +244,7 @@ func TestServeStreamsFlushWhatIsKnown(t *testing.T) {
 }
 
 func TestServeProblems(t *testing.T) {
-	v := startServe(t, serve.UsualLimits, "--connect-to=::127.0.0.1:1", "--timeout=1s")
+	v := startServe(t, serve.UsualLimits(), "--connect-to=::127.0.0.1:1", "--timeout=1s")
 	long := strings.Repeat("x", 17<<10)
 	for _, c := range []struct {
 		method, path, body, media string
@@ -325,7 +325,7 @@ func TestServeProblems(t *testing.T) {
 
 // A semicolon needs no escape in a query (URL Standard §5.1), and url.ParseQuery takes none.
 func TestServeTakesSemicolons(t *testing.T) {
-	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
+	v := startServe(t, serve.UsualLimits(), "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "User-agent: *\nDisallow: /a;b=c\n")
 	}))
 	for _, semicolon := range []string{";", "%3B"} {
@@ -337,7 +337,7 @@ func TestServeTakesSemicolons(t *testing.T) {
 }
 
 func TestServeReadsNoCodedBody(t *testing.T) {
-	v := startServe(t, serve.UsualLimits)
+	v := startServe(t, serve.UsualLimits())
 	for _, path := range []string{"/v1/lint", "/v1/decide"} {
 		for coding, want := range map[string]int{
 			"gzip": 415, "br": 415, "identity": 200, "": 200, "identity|Content-Encoding: gzip": 415, "|Content-Type: text/html": 415,
@@ -352,7 +352,7 @@ func TestServeReadsNoCodedBody(t *testing.T) {
 
 // A client that sends all before it reads gets the 413, and no broken connection.
 func TestServeTellsThatABodyIsTooLarge(t *testing.T) {
-	v := startServe(t, serve.UsualLimits)
+	v := startServe(t, serve.UsualLimits())
 	const size = 20 << 20 // more than the kernel takes for a reader that has gone
 	const header = "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
 	for path, media := range map[string]string{"/v1/lint": "text/plain", "/": "application/x-www-form-urlencoded"} {
@@ -367,7 +367,7 @@ func TestServeTellsThatABodyIsTooLarge(t *testing.T) {
 }
 
 func TestServeLintsAsLintDoes(t *testing.T) {
-	v := startServe(t, serve.UsualLimits)
+	v := startServe(t, serve.UsualLimits())
 	const file = "Disallow: /\nUser-agent: *\nDisallow /x\nAllow: *a\n\xff\x00"
 	for _, format := range []string{"json", "sarif"} {
 		want := stdoutOf(t, file, "lint", "-", "--format="+format)

@@ -25,8 +25,8 @@ func TestServeTurnsHoldForTheFleet(t *testing.T) {
 	tier.Gate(t)
 	site := &visits{delay: 300 * time.Millisecond}
 	to, at := siteServer(t, site.ServeHTTP), redis(t)
-	a := startServe(t, serve.UsualLimits, "--private", "--cache="+at, to)
-	b := startServe(t, serve.UsualLimits, "--private", "--cache="+at, to)
+	a := startServe(t, serve.UsualLimits(), "--private", "--cache="+at, to)
+	b := startServe(t, serve.UsualLimits(), "--private", "--cache="+at, to)
 	for _, v := range []*serving{a, b, b, a} {
 		_, got := v.do("POST", "/v1/turns", `{"url":"http://a.example/"}`, "Content-Type: application/json")
 		var turn given
@@ -43,7 +43,7 @@ func TestServeTurnsHoldForTheFleet(t *testing.T) {
 func TestServeTurnsNeedTheirStore(t *testing.T) {
 	tier.Gate(t)
 	t.Parallel()
-	v := startServe(t, serve.UsualLimits, "--private", "--cache=redis://127.0.0.1:1/0",
+	v := startServe(t, serve.UsualLimits(), "--private", "--cache=redis://127.0.0.1:1/0",
 		siteServer(t, func(http.ResponseWriter, *http.Request) {}))
 	if res, got := v.do("GET", "/readyz", ""); res.StatusCode != 503 {
 		t.Errorf("/readyz: %s %s", res.Status, got)
@@ -86,7 +86,7 @@ func TestServeTurnsAreWaitedForOverHTTP2(t *testing.T) {
 // A turn that a client waits for ends when it hangs up its real connection.
 func TestServeTurnsSeeAClientHangUp(t *testing.T) {
 	tier.Gate(t)
-	v := startServe(t, serve.UsualLimits, "--private", siteServer(t, func(http.ResponseWriter, *http.Request) {}))
+	v := startServe(t, serve.UsualLimits(), "--private", siteServer(t, func(http.ResponseWriter, *http.Request) {}))
 	const question = `{"url":"http://a.example/","wait":"2m"}`
 	v.do("POST", "/v1/turns", question, "Content-Type: application/json") // has the place
 	c := v.dial(fmt.Sprintf("POST /v1/turns HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+

@@ -37,9 +37,11 @@ type Limits struct {
 	Patience time.Duration // for a piece of a body to come or to be taken
 }
 
-var UsualLimits = Limits{
-	Underway: 4096, Header: 256 << 10,
-	Ask: 10 * time.Second, Idle: 2 * time.Minute, Patience: 2 * time.Minute,
+func UsualLimits() Limits {
+	return Limits{
+		Underway: 4096, Header: 256 << 10,
+		Ask: 10 * time.Second, Idle: 2 * time.Minute, Patience: 2 * time.Minute,
+	}
 }
 
 // Server is the proxy. Obey makes it ready, and Watched may follow: both come before Serve, after which its exported

@@ -222,8 +222,10 @@ type Limits struct {
 // UsualLimits suit a machine with some hundred MiB to spare. Question is longer than the usual --timeout, so that a
 // slow site is reported as what it is, and not as a question that took too long. The other times are for clients: what
 // sends or takes nothing for so long has stalled.
-var UsualLimits = Limits{
-	Questions: 1024, Streams: 32, Turns: 4096, Work: 64 << 20, Held: 64 << 20,
-	Header: 10 * time.Second, Body: 30 * time.Second, Answer: 30 * time.Second,
-	Question: 2*time.Minute + 10*time.Second, Stream: 2 * time.Minute, Idle: 2 * time.Minute,
+func UsualLimits() Limits {
+	return Limits{
+		Questions: 1024, Streams: 32, Turns: 4096, Work: 64 << 20, Held: 64 << 20,
+		Header: 10 * time.Second, Body: 30 * time.Second, Answer: 30 * time.Second,
+		Question: 2*time.Minute + 10*time.Second, Stream: 2 * time.Minute, Idle: 2 * time.Minute,
+	}
 }

@@ -46,7 +46,7 @@ type turnService struct {
 
 func newTurnService(t *testing.T, turns int, web roundtrip.Func) *turnService {
 	t.Helper()
-	v := &Service{Asker: answer.Asker{Agent: "*"}, Limits: UsualLimits, Log: slog.New(slog.DiscardHandler), TurnTime: 2 * time.Minute}
+	v := &Service{Asker: answer.Asker{Agent: "*"}, Limits: UsualLimits(), Log: slog.New(slog.DiscardHandler), TurnTime: 2 * time.Minute}
 	v.Limits.Turns, v.Guard.Loopback = turns, true
 	f := &fetch.Fetcher{Transport: web, UserAgent: "test", Retries: -1}
 	v.Open(&site.Gate{Transport: &client.Transport{Base: web, Fetcher: f, Cache: &cache.Cache{NoRefresh: true}}})
