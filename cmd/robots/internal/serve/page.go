@@ -109,12 +109,12 @@ const maxPage = 1 << 20
 // says to crawlers. Besides sitemaps, it is all that the service reads of a site, and it goes through the gate:
 // robots.txt decides for the crawler of --agent, and turns are kept. A reading takes the place of a stream, which bounds
 // how many there are.
-func (v *Service) readPage(ctx context.Context, page *url.URL) (at *url.URL, said rules.Rules, err error) {
+func (v *Service) readPage(ctx context.Context, u *url.URL) (at *url.URL, said rules.Rules, err error) {
 	if !v.streams.Take() {
 		return nil, said, web.Busy()
 	}
 	defer v.streams.Free()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, said, err
 	}

@@ -70,8 +70,8 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request, _ url.Values) err
 	defer cancel()
 	defer context.AfterFunc(v.draining, cancel)()
 	// An error here is that of the question, of a client that has gone, or of the service that ends.
-	var answer *turnAnswer
-	answer, turn, err = v.take(ctx, q, wait)
+	var said *turnAnswer
+	said, turn, err = v.take(ctx, q, wait)
 	switch {
 	case err != nil && v.draining.Err() != nil:
 		return web.Unavailable("the service is ending")
@@ -82,11 +82,11 @@ func (v *Service) turn(w http.ResponseWriter, r *http.Request, _ url.Values) err
 	if turn != nil {
 		var until time.Time
 		id, until = v.turns.Add(turn)
-		answer.Turn, answer.Expires, answer.Delay = &id, new(until.UTC().Truncate(time.Millisecond)), new(turn.Delay().String())
+		said.Turn, said.Expires, said.Delay = &id, new(until.UTC().Truncate(time.Millisecond)), new(turn.Delay().String())
 	}
 	err = v.answer(w, http.StatusOK, mediaJSON, func() {}, func(to io.Writer) error {
 		var out shell.Output
-		out.JSON(answer)
+		out.JSON(said)
 		_, err := out.WriteTo(to)
 		return err
 	})

@@ -103,9 +103,9 @@ func DialectsVar(cmd *cobra.Command, k *answer.Asker) { dialectVar(cmd, k, true)
 // dialectVar is both. A mistake in the completion would mean that there is no such flag, and the tests complete it.
 func dialectVar(cmd *cobra.Command, k *answer.Asker, all bool) {
 	names := answer.DialectNames()
-	usage := "read robots.txt in this `DIALECT`, and not as the crawler's engine does: " + strings.Join(names, ", ")
+	text := "read robots.txt in this `DIALECT`, and not as the crawler's engine does: " + strings.Join(names, ", ")
 	if all {
-		usage, names = usage+", or all", append(names, "all")
+		text, names = text+", or all", append(names, "all")
 	}
 	set := func(name string) error {
 		if err := shell.OneOf(strings.ToLower(name), names); err != nil {
@@ -113,7 +113,7 @@ func dialectVar(cmd *cobra.Command, k *answer.Asker, all bool) {
 		}
 		return k.SetDialect(name)
 	}
-	cmd.Flags().Var(shell.Value{Text: k.SaidDialect, Read: set}, "as", usage)
+	cmd.Flags().Var(shell.Value{Text: k.SaidDialect, Read: set}, "as", text)
 	cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
