@@ -101,14 +101,20 @@ func NeedsCommand(cmd *cobra.Command, args []string) error {
 	return Usagef("unknown command %q%s", args[0], DidYouMean("", cmd.SuggestionsFor(args[0])))
 }
 
-// FlagError is err, which pflag has found, with the name of a flag that was perhaps meant, and without a value that may
-// be a secret.
+// FlagError is err, which pflag has found, with the name of a flag that was perhaps meant, or of a subcommand that has the
+// flag, and without a value that may be a secret.
 func FlagError(cmd *cobra.Command, err error) error {
 	switch e := err.(type) {
 	case *pflag.NotExistError:
 		var flags []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
-		return Usagef("%s%s", e.Error(), DidYouMean("--", Similar(flags, e.GetSpecifiedName())))
+		hint := DidYouMean("--", Similar(flags, e.GetSpecifiedName()))
+		for _, c := range cmd.Root().Commands() {
+			if hint == "" && c.Flags().Lookup(e.GetSpecifiedName()) != nil {
+				hint = ": " + c.CommandPath() + " has it"
+			}
+		}
+		return Usagef("%s%s", e.Error(), hint)
 	case *pflag.InvalidValueError:
 		err = fmt.Errorf("--%s: %w", e.GetFlag().Name, e.Unwrap())
 		if slices.Contains([]string{"bool", "duration", "int"}, e.GetFlag().Value.Type()) {

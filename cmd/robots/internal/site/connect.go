@@ -154,6 +154,9 @@ func (h headerFlag) Hook(signer *sign.Signer) func(*http.Request) error {
 func ParseSite(d policy.Dialect, i int, text string) (*url.URL, fetch.Origin, error) {
 	u, o, err := answer.ReadSite(d, text)
 	if err != nil {
+		if is, missing := os.Stat(text); missing == nil && is.Mode().IsRegular() {
+			err = fmt.Errorf("%s is a file: robots match --robots and robots lint read files", answer.Quoted(text))
+		}
 		err = shell.Usagef("argument %d: %w", i+1, err)
 	}
 	return u, o, err
