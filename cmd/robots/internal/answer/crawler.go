@@ -20,16 +20,19 @@ type Crawler struct {
 	Fallbacks []string       // whose group it obeys if none names it, in this order
 }
 
+// Purpose is what some crawlers are for.
+type Purpose struct {
+	For string // empty: the page does not offer them
+	Are []Crawler
+}
+
 var (
 	googles = []string{"Googlebot"}
 
 	// Crawlers are those that are known, by purpose. A crawler reads as RFC 9309 says unless its operator says otherwise.
 	// Google's special crawlers and Applebot obey Googlebot's group where none names them, as their operators document.
 	// Google-Extended is a token only, by which Google's crawlers are told what their copy may be used for.
-	Crawlers = [...]struct {
-		For string // empty: the page does not offer them
-		Are []Crawler
-	}{
+	Crawlers = [...]Purpose{
 		{"Search", []Crawler{
 			{"Googlebot", policy.Google, nil}, {"Googlebot-Image", policy.Google, googles},
 			{"Googlebot-News", policy.Google, googles}, {"Bingbot", policy.Bing, nil}, {"YandexBot", policy.Yandex, nil},

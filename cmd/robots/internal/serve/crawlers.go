@@ -2,10 +2,7 @@ package serve
 
 // How the page names readers, and its table of crawlers.
 
-import (
-	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/policy"
-)
+import "github.com/robotsgate/robotsgate/policy"
 
 // readers are the dialects as people call them. Each of answer.Dialects has one.
 var readers = map[policy.Dialect]string{
@@ -27,10 +24,4 @@ type pageCell struct {
 	Allowed bool
 	Line    int
 	Rule    string
-}
-
-// offer is an entry of the table that the page offers.
-type offer = struct {
-	For string
-	Are []answer.Crawler
 }

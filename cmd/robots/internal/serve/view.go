@@ -38,7 +38,7 @@ type pageView struct {
 }
 
 func (v *pageView) Crawlers() any {
-	return slices.DeleteFunc(slices.Clone(answer.Crawlers[:]), func(of offer) bool { return of.For == "" })
+	return slices.DeleteFunc(slices.Clone(answer.Crawlers[:]), func(of answer.Purpose) bool { return of.For == "" })
 }
 
 // Typed is the crawler of the form if it is none of the list, for the field in which a token is typed.
