@@ -158,7 +158,8 @@ type Transport struct {
 	// Override returns rules that replace the robots.txt of an origin, which is then not read: those of a written
 	// agreement, or for your own site. Their delays and what they say about use count too. It is called for each
 	// decision, perhaps concurrently, so it must return at once; it should return the same pointer for the same rules.
-	// Where it returns nil, robots.txt decides. If nil, robots.txt decides everywhere.
+	// With policy.Unreachable nothing is sent, and Answer.Until is in a minute. Where it returns nil, robots.txt decides.
+	// If nil, robots.txt decides everywhere.
 	Override func(fetch.Origin) *policy.Policy
 
 	// Fetcher reads robots.txt. If nil, one with Base, UserAgent, Dialect and Sign.

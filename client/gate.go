@@ -141,6 +141,9 @@ func (g *gate) read(ctx context.Context, r *ruling) error {
 	r.result, r.until = nil, time.Time{}
 	if g.override != nil {
 		if r.policy = g.override(r.origin); r.policy != nil {
+			if r.policy.Reason() == policy.ReasonUnreachable {
+				r.until = time.Now().Add(time.Minute) // with none, a queue would ask in a loop
+			}
 			return nil
 		}
 	}

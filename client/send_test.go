@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/client"
@@ -79,6 +81,17 @@ func TestSignWorksOnACopy(t *testing.T) {
 	if got := strings.Join(shared["X-List"], ","); got != "a" {
 		t.Errorf("the caller's header is now %q, want a", got)
 	}
+}
+
+// An Override has no time for Until, and a queue that asks again then must not ask in a loop.
+func TestAnUnreachableOverrideIsAskedAgainInAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := &client.Transport{Override: func(fetch.Origin) *policy.Policy { return policy.Unreachable() }}
+		a, err := gate.Decide(t.Context(), parse("http://a.example/"))
+		if in := time.Until(a.Until); err != nil || a.Allowed || in != time.Minute {
+			t.Errorf("got %v, %v, Until in %v; want unreachable, and a minute", a, err, in)
+		}
+	})
 }
 
 // Rules of Override stand in for robots.txt, which is not read, and say so.
