@@ -38,7 +38,7 @@ func FuzzParse(f *testing.F) {
 			}
 			q := d.Parse([]byte(text))
 			if again := q.String(); again != text {
-				t.Errorf("%v: canonical text %q of %q became %q", d, text, file, again)
+				t.Errorf("%v: canonical text %q of %q became %q, want it again", d, text, file, again)
 			}
 			for _, token := range []string{token, "*", "a"} {
 				want := p.Decide(token, target)
@@ -233,7 +233,7 @@ func FuzzProductToken(f *testing.F) {
 	f.Fuzz(func(t *testing.T, userAgent string) {
 		token := policy.ProductToken(userAgent)
 		if !strings.Contains(userAgent, token) || policy.ProductToken(token) != token {
-			t.Errorf("%q: got %q", userAgent, token)
+			t.Errorf("%q: got %q, want a part of it that is its own token", userAgent, token)
 		}
 	})
 }

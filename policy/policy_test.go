@@ -28,7 +28,7 @@ func TestZeroValueAllows(t *testing.T) {
 		t.Error("the zero Decision allows")
 	}
 	if s := p.String(); s != "" {
-		t.Errorf("zero Policy prints %q", s)
+		t.Errorf("zero Policy prints %q, want nothing", s)
 	}
 	if g.Token() != "" || len(slices.Collect(g.Rules())) != 0 || len(slices.Collect(g.Records(""))) != 0 || len(slices.Collect(p.Sitemaps())) != 0 {
 		t.Error("zero values hold something")
@@ -72,7 +72,7 @@ func TestPoliciesWithoutAFile(t *testing.T) {
 				t.Errorf("/robots.txt: got %+v, want %+v (§2.2.2: implicitly allowed)", d, want)
 			}
 			if g.Token() != "" {
-				t.Errorf("got token %q of a site without groups", g.Token())
+				t.Errorf("got token %q of a site without groups, want none", g.Token())
 			}
 		}
 		if got := policy.Parse([]byte(c.p.String())).Decide("a", "/x").Allowed; got != c.allowed {
@@ -145,7 +145,7 @@ func TestRulesAreInFileOrderAndNamedOnce(t *testing.T) {
 		}
 		g := d.Parse([]byte(large)).Group("a")
 		if got := rulesOf(g); !strings.HasPrefix(got, want+", 8 Disallow: /100*, 9 Disallow: /0, 10 Disallow: /99*") || strings.Count(got, ",") != 204 {
-			t.Errorf("%v: got %s", d, got)
+			t.Errorf("%v: got %s, want 205 rules that begin with %s", d, got, want)
 		}
 		if got := rulesOf(d.Parse([]byte(large)).Combined("a")); got != rulesOf(g) {
 			t.Errorf("%v: copy has %s, want %s", d, got, rulesOf(g))
@@ -255,7 +255,7 @@ func TestDecisionExplainsItself(t *testing.T) {
 		}
 	}
 	if got := policy.Reason(9).String(); got != "Reason(9)" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want \"Reason(9)\"", got)
 	}
 }
 
@@ -267,10 +267,10 @@ func TestDialectText(t *testing.T) {
 		}
 		var back policy.Dialect
 		if err := json.Unmarshal(text, &back); err != nil || back != d || string(text) != `"`+d.String()+`"` {
-			t.Errorf("%v: got %v from %s (%v)", d, back, text, err)
+			t.Errorf("%v: got %v from %s (%v), want it again", d, back, text, err)
 		}
 		if err := back.UnmarshalText([]byte(strings.ToLower(d.String()))); err != nil || back != d {
-			t.Errorf("%v: got %v from lower case (%v)", d, back, err)
+			t.Errorf("%v: got %v from lower case (%v), want it again", d, back, err)
 		}
 	}
 	back := policy.Google
@@ -316,7 +316,7 @@ func TestProductToken(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", userAgent, got, want)
 		}
 		if n := testing.AllocsPerRun(1, func() { policy.ProductToken(userAgent) }); n > 0 { // it is asked for each request
-			t.Errorf("%q: %v allocations", userAgent, n)
+			t.Errorf("%q: %v allocations, want none", userAgent, n)
 		}
 	}
 	// A server that passes on its clients' requests takes the field from strangers.
@@ -390,10 +390,10 @@ func TestReasonsAsText(t *testing.T) {
 		}
 	}
 	if text, err := policy.Reason(6).MarshalText(); err == nil {
-		t.Errorf("Reason(6) is %q", text)
+		t.Errorf("Reason(6) is %q, want an error", text)
 	}
 	var r policy.Reason
 	if err := r.UnmarshalText([]byte("no rule")); err == nil {
-		t.Errorf(`"no rule" is %v`, r)
+		t.Errorf(`"no rule" is %v, want an error`, r)
 	}
 }

@@ -187,13 +187,13 @@ func FuzzRate(f *testing.F) {
 		now := time.Unix(unix%(1<<40), 0)
 		delay, change, ok := r.At(now)
 		if delay < 0 {
-			t.Fatalf("%q: got %v", value, delay)
+			t.Fatalf("%q: got %v, want 0 or more", value, delay)
 		}
 		if change.IsZero() {
 			return
 		}
 		if !change.After(now) || change.Sub(now) > 24*time.Hour {
-			t.Fatalf("%q: at %v the next change is at %v", value, now, change)
+			t.Fatalf("%q: at %v the next change is at %v, want it within a day", value, now, change)
 		}
 		if last, _, still := r.At(change.Add(-1)); last != delay || still != ok {
 			t.Fatalf("%q: it changed between %v and %v", value, now, change)

@@ -124,7 +124,7 @@ func TestPlainHTTPIsNotSigned(t *testing.T) {
 	r.Header.Set("Signature-Agent", `sig9="https://other.example"`)
 	err := (&sign.Signer{Key: newKey(t), Agent: "https://bot.example"}).Sign(r)
 	if err != nil || len(r.Header) != 0 {
-		t.Errorf("%v, header %v", err, r.Header)
+		t.Errorf("got %v, header %v, want none", err, r.Header)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestAuthority(t *testing.T) {
 			}
 			in.Host = "x" + c.sees
 			if _, err := verify(t, s, in); !errors.Is(err, sign.ErrInvalid) && !strings.HasPrefix(c.sees, "[") {
-				t.Errorf("for another host: %v", err)
+				t.Errorf("for another host: got %v, want %v", err, sign.ErrInvalid)
 			}
 		})
 	}
@@ -173,7 +173,7 @@ func TestASignatureExpires(t *testing.T) {
 		}
 		first, err := verify(t, s, r)
 		if err != nil || len(first.Nonce) < 32 || first.Expires.Sub(first.Created) != time.Minute {
-			t.Errorf("%+v, %v", first, err)
+			t.Errorf("got %+v, %v, want a nonce of 32 or more, for a minute", first, err)
 		}
 		for _, want := range []error{nil, sign.ErrInvalid} { // it holds for ten seconds more
 			time.Sleep(35 * time.Second)
@@ -185,7 +185,7 @@ func TestASignatureExpires(t *testing.T) {
 			t.Fatal(err)
 		}
 		if again, err := verify(t, s, r); err != nil || again.Nonce == first.Nonce {
-			t.Errorf("signed anew: %+v, %v", again, err)
+			t.Errorf("signed anew: got %+v, %v, want another nonce", again, err)
 		}
 	})
 }
@@ -217,12 +217,12 @@ func TestDirectory(t *testing.T) {
 	}
 	keys, err := sign.ReadKeys(body)
 	if err != nil || len(keys) != 2 {
-		t.Errorf("keys %v, %v", keys, err)
+		t.Errorf("got keys %v, %v, want two", keys, err)
 	}
 	for _, s := range []*sign.Signer{old, young} {
 		id, err := s.KeyID()
 		if err != nil || !keys[id].Equal(s.Key.Public()) {
-			t.Errorf("key %s: %v, %v", id, keys[id], err)
+			t.Errorf("key %s: got %v, %v, want %v", id, keys[id], err, s.Key.Public())
 		}
 	}
 	h := resp.Header.Clone() // twice by the same keys
@@ -236,12 +236,12 @@ func TestDirectory(t *testing.T) {
 	}
 	h.Set("Signature", "x=:"+strings.Repeat("A", 1<<20)+":")
 	if err := sign.VerifyDirectory(u, h, body); !errors.Is(err, sign.ErrInvalid) || !strings.Contains(err.Error(), "bytes") {
-		t.Errorf("a megabyte of signatures: %v", err)
+		t.Errorf("a megabyte of signatures: got %v, want %v, bytes", err, sign.ErrInvalid)
 	}
 	resp.Header.Del("Signature")
 	resp.Header.Del("Signature-Input")
 	if err := sign.VerifyDirectory(u, resp.Header, body); !errors.Is(err, sign.ErrUnverified) {
-		t.Errorf("without signatures: %v", err)
+		t.Errorf("without signatures: got %v, want %v", err, sign.ErrUnverified)
 	}
 	for want, s := range map[string]*sign.Signer{
 		"Signer.Key is nil": {},
@@ -274,7 +274,7 @@ func TestADirectorySignsForItsOwnNamesOnly(t *testing.T) {
 		err := sign.VerifyDirectory(r.URL, w.Header(), w.Body.Bytes())
 		signed := len(w.Header()["Signature"])+len(w.Header()["Signature-Input"]) > 0
 		if w.Code != http.StatusOK || signed != own || own && err != nil || !own && !errors.Is(err, sign.ErrUnverified) {
-			t.Errorf("%s: status %d, signed %v, %v", host, w.Code, signed, err)
+			t.Errorf("%s: status %d, signed %v, %v, want 200, signed %v", host, w.Code, signed, err, own)
 		}
 	}
 }
@@ -384,7 +384,7 @@ func FuzzVerify(f *testing.F) {
 		r.Header.Set("Signature-Agent", agent)
 		r.Header.Set("Content-Digest", agent)
 		if _, err := verify(t, s, r); err == nil {
-			t.Errorf("verified %q, %q, %q", input, signature, agent)
+			t.Errorf("verified %q, %q, %q, want an error", input, signature, agent)
 		}
 	})
 }

@@ -56,7 +56,7 @@ func facts(t *testing.T) map[string]fact {
 		all[f.ID] = f
 	}
 	if len(all) < 30 {
-		t.Fatalf("%d facts", len(all))
+		t.Fatalf("got %d facts, want 30 or more", len(all))
 	}
 	return all
 }
@@ -148,11 +148,11 @@ func checkVector(t *testing.T, f fact, all map[string]fact) {
 		t.Errorf("thumbprint %s, want %s", keyID, all["WBK-1"].KeyID)
 	}
 	if g, err := open(m, f.Label, input); err != nil || g.check(x) != nil {
-		t.Errorf("%v, %v", err, g.check(x))
+		t.Errorf("got %v, %v, want no error", err, g.check(x))
 	}
 	_, err = Verify(r, lookUp(keyID, x))
 	if f.Agent == "" && !errors.Is(err, ErrUnverified) || f.Agent != "" && err != nil {
-		t.Errorf("Verify: %v", err)
+		t.Errorf("Verify: got %v, want %v without an agent, else none", err, ErrUnverified)
 	}
 	if f.Kind != "derived-vector" || !strings.Contains(f.Input, "@authority") {
 		return
@@ -261,7 +261,7 @@ func checkPublished(t *testing.T, f fact, all map[string]fact) {
 	for host, own := range map[string]bool{"signature-agent.test": true, "other.test": false} {
 		u := &url.URL{Scheme: "https", Host: host, Path: DirectoryPath}
 		if err := checkSignatures(u, h, []byte(f.Body), map[string]ed25519.PublicKey{all["WBK-1"].KeyID: x}); (err == nil) != own {
-			t.Errorf("for %s: %v", host, err)
+			t.Errorf("for %s: got %v, want none: %v", host, err, own)
 		}
 	}
 	mirrored := http.Header{"Content-Digest": {f.Digest}}
@@ -283,7 +283,7 @@ func checkPublished(t *testing.T, f fact, all map[string]fact) {
 	w := httptest.NewRecorder()
 	d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "https://signature-agent.test"+DirectoryPath, nil))
 	if w.Header().Get("Content-Type") != DirectoryType {
-		t.Errorf("type %q", w.Header().Get("Content-Type"))
+		t.Errorf("type %q, want %s", w.Header().Get("Content-Type"), DirectoryType)
 	}
 	var got, want any
 	own := strings.Replace(w.Body.String(), `"alg":"EdDSA",`, "", 1) // which the draft's example has not
@@ -437,11 +437,11 @@ func TestSignaturesOfOthers(t *testing.T) {
 			r.Header.Set("Signature-Input", "sig1=("+c.components+");created=946684800"+c.params+`;tag="web-bot-auth"`)
 			r.Header.Set("Signature", "sig1=:"+c.signature+":")
 			if got, err := Verify(r, lookUp(keyID, x)); err != nil || got.Agent != c.agent {
-				t.Errorf("%s: %+v, %v", c.field, got, err)
+				t.Errorf("%s: got %+v, %v, want the agent %s", c.field, got, err, c.agent)
 			}
 			r.Header.Set("Signature-Agent", strings.Replace(c.field, "bot", "bad", 1))
 			if _, err := Verify(r, lookUp(keyID, x)); !errors.Is(err, ErrInvalid) {
-				t.Errorf("%s of another agent: %v", c.field, err)
+				t.Errorf("%s of another agent: got %v, want %v", c.field, err, ErrInvalid)
 			}
 		})
 	}
@@ -478,11 +478,11 @@ func TestWhatCannotBeCovered(t *testing.T) {
 		}
 	}
 	if got := m.derived["@target-uri"]; got != "http://example.com/a|b?" { // as sent
-		t.Errorf("the target is %s", got)
+		t.Errorf("the target is %s, want http://example.com/a|b?", got)
 	}
 	answer := &message{header: r.Header, request: m}
 	if text, err := base(answer, listOf(t, `sig1=("x-a";req=?0)`, "sig1")); err == nil {
-		t.Errorf("req is false: %q", text)
+		t.Errorf("req is false: got %q, want an error", text)
 	}
 }
 
@@ -526,15 +526,15 @@ func TestNegatives(t *testing.T) {
 				got, err := Verify(r, lookUp(keyID, public))
 				if c.outcome == nil {
 					if err != nil || got.KeyID != keyID || got.Agent != "https://signature-agent.test" {
-						t.Errorf("%+v, %v", got, err)
+						t.Errorf("got %+v, %v, want key %s of https://signature-agent.test", got, err, keyID)
 					}
 					if body, _ := io.ReadAll(r.Body); c.name == "content-digest" && string(body) != "{}" {
-						t.Errorf("the body is %q once it is checked", body)
+						t.Errorf("the body is %q once it is checked, want {}", body)
 					}
 					return
 				}
 				if got != (Signed{}) {
-					t.Errorf("says %+v, although it is not verified", got)
+					t.Errorf("says %+v, want nothing of what is not verified", got)
 				}
 				if n := strings.Count(fmt.Sprint(err), "sign: "); n != 1 {
 					t.Errorf("error %v names the package %d times, want once", err, n)

@@ -55,19 +55,19 @@ func TestServeAndProxyKeepAgreements(t *testing.T) {
 		_, answers["turn"] = v.do("POST", "/v1/turns", `{"url":"`+row.url+`","wait":"2s"}`, "Content-Type: application/json")
 		for how, got := range answers {
 			if !strings.Contains(got, row.because) || strings.Contains(got, `"allowed":true`) != row.allowed && how != "all" {
-				t.Errorf("%s of %s: %s", how, row.url, got)
+				t.Errorf("%s of %s: got %s, want allowed %v, %s", how, row.url, got, row.allowed, row.because)
 			}
 		}
 		if strings.Contains(answers["turn"], `"turn":null`) == row.allowed {
-			t.Errorf("%s: the turn is %s", row.url, answers["turn"])
+			t.Errorf("%s: the turn is %s, want one: %v", row.url, answers["turn"], row.allowed)
 		}
 		res, got := v.do("GET", "/authz", "", "X-Original-URL: "+row.url, "User-Agent: ExampleBot/1.0")
 		if res.StatusCode != map[bool]int{true: 200, false: 403}[row.allowed] || !strings.Contains(got, row.why) {
-			t.Errorf("authz of %s: %s, %s", row.url, res.Status, got)
+			t.Errorf("authz of %s: got %s, %s, want allowed %v, %q", row.url, res.Status, got, row.allowed, row.why)
 		}
 		res, got = proxy.do("GET", row.url)
 		if row.allowed != (res.StatusCode == 200 && got == "page") || !strings.Contains(got, row.why) || strings.Contains(got, "robots.txt, line 6") {
-			t.Errorf("proxy of %s: %s, %s", row.url, res.Status, got)
+			t.Errorf("proxy of %s: got %s, %s, want allowed %v, %q", row.url, res.Status, got, row.allowed, row.why)
 		}
 	}
 }

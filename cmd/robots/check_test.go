@@ -114,7 +114,7 @@ func TestCheckAsksSitesAtTheSameTime(t *testing.T) {
 		"http://c.example/1", "http://a.example/2", "http://b.example/3", "http://a.example/4"}
 	var out bytes.Buffer
 	if status := run(t.Context(), args, shell.Streams{Out: &out, Err: t.Output()}); status != shell.ExitOK {
-		t.Error("status ", status)
+		t.Errorf("status %d, want %d", status, shell.ExitOK)
 	}
 	var got []string
 	for l := range strings.Lines(out.String()) {

@@ -161,7 +161,7 @@ func TestFilterKeepsOrderAndAsksEachOriginOnce(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	err := cmd.Run()
 	if cmd.ProcessState.ExitCode() != shell.ExitOK {
-		t.Fatalf("%v\n%s", err, problems.String())
+		t.Fatalf("%v, want status %d\n%s", err, shell.ExitOK, problems.String())
 	}
 	if !bytes.Equal(out.Bytes(), c.allowed()) {
 		t.Errorf("got %d bytes of allowed URLs, want other %d", out.Len(), len(c.allowed()))
@@ -221,7 +221,7 @@ func TestFilterInterruptedAndRunAgain(t *testing.T) {
 	problems.Reset()
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	if err := cmd.Run(); cmd.ProcessState.ExitCode() != shell.ExitOK {
-		t.Fatalf("%v\n%s", err, problems.String())
+		t.Fatalf("%v, want status %d\n%s", err, shell.ExitOK, problems.String())
 	}
 	t.Logf("the next run: %s", problems.String())
 	if !bytes.Equal(out.Bytes(), want) {
@@ -331,7 +331,7 @@ func TestFilterKeepsFewCopiesBesideItsResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := f.gate.Cache.Stats().Bytes; f.tally[allowed] != origins || n < 1<<20 || n > site.BesideOrigins {
-		t.Errorf("%d of %d allowed; the copies take %d KiB", f.tally[allowed], origins, n>>10)
+		t.Errorf("%d of %d allowed; the copies take %d KiB, want 1,024 to %d", f.tally[allowed], origins, n>>10, site.BesideOrigins>>10)
 	}
 }
 
@@ -346,7 +346,7 @@ func TestFilterCutsWhatASiteMadeLong(t *testing.T) {
 		args = append([]string{"filter", to, "--refused", refused}, args...)
 		out := string(stdoutOf(t, "http://a.example/a\nhttp://a.example/b\n", args...)) + string(read(t, refused))
 		if len(out) > 4<<10 || strings.Count(out, "\n") != 2 {
-			t.Errorf("%q: %d bytes: %.4000s", args, len(out), out)
+			t.Errorf("%q: got %d bytes, want two short lines: %.4000s", args, len(out), out)
 		}
 	}
 }
@@ -373,7 +373,7 @@ func TestFilterUnorderedWaitsForNoSilentHost(t *testing.T) {
 	err := cmd.Wait()
 	unknown := strings.Count(said.String(), "\trobots.txt is unreachable: ")
 	if err != nil || unknown != 10 || strings.Count(string(data), "http://site1.example/public/") < 8 {
-		t.Errorf("%v, %d lines are unknown: %s%s", err, unknown, data, said)
+		t.Errorf("%v, %d lines are unknown, want 10, and 8 of site1: %s%s", err, unknown, data, said)
 	}
 	cmd, _, out = start("1h")
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.HasPrefix(line, "http://site1.example/") {

@@ -49,7 +49,7 @@ func TestAHeaderIsForItsSiteAlone(t *testing.T) {
 		v.do("GET", "http://shop.example/a")
 		v.do("TRACE", "http://shop.example/t") // the answer to which would show it to the client
 		if got["shop.example/robots.txt"] != "abc" || got["shop.example/a"] != "abc" || got["cdn.example/rules.txt"] != "" || got["shop.example/t"] != "" {
-			t.Errorf("proxy --header %q: the sites got %v", flag, got)
+			t.Errorf("proxy --header %q: the sites got %v, want abc at the first two of shop.example alone", flag, got)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func TestDefaultCacheIsOfSitesThemselves(t *testing.T) {
 		}
 		g.End(t.Context(), a)
 		if _, err := os.Stat(filepath.Join(home, "robotsgate", "cache")); (err == nil) != (to == nil) {
-			t.Errorf("--connect-to %q: %v", to, err)
+			t.Errorf("--connect-to %q: got %v, want a cache without it alone", to, err)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestATokenInClearIsToldOf(t *testing.T) {
 	} {
 		for _, name := range daemons {
 			if _, log := startDaemon(t, name, strings.Fields(args)...); strings.Count(log.String(), "in clear") != want {
-				t.Errorf("%s %s: %s", name, args, log)
+				t.Errorf("%s %s: want it told %d times: %s", name, args, want, log)
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func TestProxyWorksOverTLS(t *testing.T) {
 		}
 	}
 	if log := site.log(); len(log) != 2 {
-		t.Errorf("the site was asked for %q", log)
+		t.Errorf("the site was asked for %q, want two", log)
 	}
 }
 

@@ -238,7 +238,7 @@ func TestHelpFitsIntoATerminal(t *testing.T) {
 		}
 		for line := range strings.Lines(out.String()) {
 			if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 || strings.Contains(line, "[=") {
-				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), n, line)
+				t.Errorf("%s: got %d columns, want 80 at most, without [=: %s", cmd.CommandPath(), n, line)
 			}
 		}
 		for _, c := range cmd.Commands() {

@@ -57,15 +57,15 @@ func TestWhatWasNotReadIsTold(t *testing.T) {
 		for _, command := range []string{"page", "usage"} {
 			text := stdoutOf(t, "", command, "http://a.example"+c.path, to)
 			if bytes.Contains(text, []byte("perhaps more: not all of it was read")) != c.told {
-				t.Errorf("%s of %s: got\n%s", command, c.path, text)
+				t.Errorf("%s of %s: want it told: %v, got\n%s", command, c.path, c.told, text)
 			}
 			if status, _ := fails(t, command, "http://a.example"+c.path, to); (status == shell.ExitUnknown) != c.told {
-				t.Errorf("%s of %s: status %d", command, c.path, status)
+				t.Errorf("%s of %s: status %d, want %d: %v", command, c.path, status, shell.ExitUnknown, c.told)
 			}
 			object := stdoutOf(t, "", command, "http://a.example"+c.path, "--json", to)
 			checkSchema(t, command, 1, object)
 			if bytes.Contains(object, []byte(`"incomplete":true`)) != c.told {
-				t.Errorf("%s of %s: got %s", command, c.path, object)
+				t.Errorf("%s of %s: want it incomplete: %v, got %s", command, c.path, c.told, object)
 			}
 		}
 	}

@@ -167,10 +167,10 @@ func TestProxyTunnelsToWebOriginsOnly(t *testing.T) {
 			io.WriteString(c, "GET /robots.txt HTTP/1.1\r\nHost: localhost:"+port+"\r\nConnection: close\r\n\r\n")
 			data, _ := io.ReadAll(c)
 			if !strings.HasPrefix(string(data), "HTTP/1.1 403 ") {
-				t.Errorf("%q: localhost: %s", args, data)
+				t.Errorf("%q: localhost: got %s, want 403", args, data)
 			}
 		case status != 403:
-			t.Errorf("%q: localhost: %d %s", args, status, body)
+			t.Errorf("%q: localhost: got %d %s, want 403", args, status, body)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func TestProxyDoesNotWaitForSlowClients(t *testing.T) {
 			begin := time.Now()
 			for time.Since(begin) < 2500*time.Millisecond {
 				if res, _ := v.do("GET", "http://a.example.com/robots.txt"); res.StatusCode != 200 {
-					t.Errorf("others get %s", res.Status)
+					t.Errorf("others get %s, want 200", res.Status)
 				}
 				time.Sleep(100 * time.Millisecond)
 			}
@@ -336,14 +336,14 @@ func TestProxyDrains(t *testing.T) {
 		}
 		for range 3 {
 			if err := <-answers; (err != nil) != cut {
-				t.Errorf("cut %v: %v", cut, err)
+				t.Errorf("cut %v: got %v, want an error only then", cut, err)
 			}
 		}
 		select {
 		case status := <-v.end:
 			v.end <- status
 			if status != shell.ExitOK {
-				t.Errorf("cut %v: exit status %d", cut, status)
+				t.Errorf("cut %v: exit status %d, want %d", cut, status, shell.ExitOK)
 			}
 		case <-time.After(time.Minute):
 			t.Errorf("cut %v: it does not end", cut)
@@ -376,11 +376,11 @@ func TestProxyIsBounded(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if res, body := v.do("GET", "http://s.example/"); res.StatusCode != 503 || res.Header.Get("Retry-After") == "" {
-		t.Errorf("%s %s", res.Status, body)
+		t.Errorf("got %s %s, want 503 and a Retry-After", res.Status, body)
 	}
 	close(release)
 	both.Wait()
 	if res, body := v.do("GET", "http://s.example/"); res.StatusCode != 200 {
-		t.Errorf("%s %s", res.Status, body)
+		t.Errorf("got %s %s, want 200", res.Status, body)
 	}
 }

@@ -52,9 +52,9 @@ func TestProxyAdvises(t *testing.T) {
 			advice := res.Header.Get("Robotsgate-Advice")
 			switch {
 			case proxy == "refuses" && (res.StatusCode != c.status || passed != (c.status == 200) || advice != ""):
-				t.Errorf("%s %s without --advise: %s, advice %s: %.100q", c.method, c.target, res.Status, advice, text)
+				t.Errorf("%s %s without --advise: got %s, advice %s, want %d and none: %.100q", c.method, c.target, res.Status, advice, c.status, text)
 			case proxy == "advises" && (res.StatusCode != 200 || !passed || !strings.HasPrefix(advice, c.advice) || (advice == "") != (c.advice == "")):
-				t.Errorf("%s %s: %s, advice %s: %.100q", c.method, c.target, res.Status, advice, text)
+				t.Errorf("%s %s: got %s, advice %s, want 200, %s: %.100q", c.method, c.target, res.Status, advice, c.advice, text)
 			case proxy == "advises" && res.Header.Get("Proxy-Status") != "":
 				t.Errorf("%s: it looks refused: %s", c.target, res.Header.Get("Proxy-Status"))
 			}
@@ -62,7 +62,7 @@ func TestProxyAdvises(t *testing.T) {
 	}
 	got := series(t, watch, "robots_proxy_answers_total")
 	if got[`{kind="passed"}`] != 7 || got[`{kind="advised"}`] != 6 || got[`{kind="rule"}`] != 0 {
-		t.Errorf("%v", got)
+		t.Errorf("got %v, want 7 passed, 6 of them advised, and no rule", got)
 	}
 	for _, want := range []string{`level=WARN msg="--advise: what robots.txt forbids is sent"`,
 		`level=INFO msg="would be refused" method=GET url=http://a.example.com/private because="robots.txt, line 2: Disallow: /private"`} {
@@ -89,7 +89,7 @@ func TestProxyAdvisesAboutRobotsTxtAlone(t *testing.T) {
 		}
 	}
 	if _, status, said := open.connectTo("a.example.com:443", ""); status != 403 {
-		t.Errorf("a tunnel without a CA: %d %s", status, said)
+		t.Errorf("a tunnel without a CA: %d %s, want 403", status, said)
 	}
 }
 

@@ -34,7 +34,7 @@ func (v *visits) check(t *testing.T, requests int) {
 	t.Helper()
 	for i := 1; i < len(v.at); i++ {
 		if d := v.at[i].Sub(v.at[i-1]); d < v.delay-50*time.Millisecond {
-			t.Errorf("request %d came after %v", i, d)
+			t.Errorf("request %d came after %v, want %v", i, d, v.delay)
 		}
 	}
 	if len(v.at) != requests {
@@ -75,6 +75,6 @@ func TestProxySigns(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if !signed["/a"] || !signed["/robots.txt"] {
-		t.Errorf("signed: %v", signed)
+		t.Errorf("signed: %v, want /a and /robots.txt", signed)
 	}
 }

@@ -69,15 +69,15 @@ func TestProxyRefusesAsItIsTold(t *testing.T) {
 				t.Errorf("%s: no Proxy-Status: %s", name, said)
 			}
 			if want > 0 && c.others == 0 && !strings.Contains(said, fmt.Sprintf(`"status":%d`, want)) {
-				t.Errorf("%s: %s", name, said)
+				t.Errorf("%s: got %s, want status %d", name, said, want)
 			}
 		}
 		if log := site.log(); len(log) != 2 {
-			t.Errorf("%v: the site was asked for %q", way.args, log)
+			t.Errorf("%v: the site was asked for %q, want two", way.args, log)
 		}
 	}
 	if status, said := fails(t, "proxy", "--refuse=404"); status != shell.ExitUsage {
-		t.Errorf("status %d: %s", status, said)
+		t.Errorf("status %d: %s, want %d", status, said, shell.ExitUsage)
 	}
 }
 

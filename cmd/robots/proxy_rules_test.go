@@ -100,7 +100,7 @@ func TestProxyRefusesWhatIsStillSent(t *testing.T) {
 			data, readErr := io.ReadAll(c)
 			if err != nil || !strings.HasPrefix(string(data), "HTTP/1.1 "+status+"\r\n") ||
 				!strings.Contains(string(data), `"detail":"`) {
-				t.Errorf("%s, %.20s: %.300q, %v, %v", head, framed, data, err, readErr)
+				t.Errorf("%s, %.20s: got %.300q, %v, %v, want a problem document", head, framed, data, err, readErr)
 			}
 			c.Close()
 		}
@@ -120,18 +120,18 @@ func TestProxyUpgradesBesideHTTP2(t *testing.T) {
 		res := answerTo(t, c, req)
 		if protocol == "" {
 			if data, _ := io.ReadAll(res.Body); !strings.Contains(string(data), "over HTTP/2.0") {
-				t.Errorf("%s %s", res.Status, data)
+				t.Errorf("got %s %s, want it over HTTP/2.0", res.Status, data)
 			}
 			continue
 		}
 		if res.StatusCode != http.StatusSwitchingProtocols {
 			data, _ := io.ReadAll(res.Body)
-			t.Fatalf("%s %s", res.Status, data)
+			t.Fatalf("got %s %s, want 101", res.Status, data)
 		}
 		both := res.Body.(io.ReadWriteCloser)
 		io.WriteString(both, "hello\n")
 		if data, err := io.ReadAll(both); string(data) != "upgraded: hello\n" {
-			t.Errorf("%q, %v", data, err)
+			t.Errorf("got %q, %v, want \"upgraded: hello\"", data, err)
 		}
 		both.Close()
 	}
@@ -168,7 +168,7 @@ func TestProxyTellsWhatASiteDid(t *testing.T) {
 	} {
 		res, body := v.do("POST", "http://s.example"+path) // which net/http does not repeat
 		if res.StatusCode != 502 || !strings.Contains(res.Header.Get("Proxy-Status"), "error="+want+";") {
-			t.Errorf("%s: %s %v %s", path, res.Status, res.Header, body)
+			t.Errorf("%s: got %s %v %s, want 502 and %s", path, res.Status, res.Header, body, want)
 		}
 	}
 }

@@ -279,7 +279,7 @@ func dialProxy(t *testing.T, v *relay, scheme, host string, pool *x509.CertPool)
 	}
 	c, status, body := v.connectTo(host+":443", "")
 	if status != 200 {
-		t.Fatal(status, body)
+		t.Fatalf("got %d %s, want 200", status, body)
 	}
 	return way{tls.Client(c, &tls.Config{RootCAs: pool, ServerName: host}), ""}
 }

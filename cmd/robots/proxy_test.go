@@ -138,7 +138,7 @@ func TestProxyPassesWhatIsAllowed(t *testing.T) {
 			t.Errorf("%s %.80s: %v %s", c.method, c.target, res.Header, body)
 		}
 		if retry := res.Header.Get("Retry-After"); (retry != "") != (c.problem == "unreachable") {
-			t.Errorf("%s %.80s: Retry-After: %s", c.method, c.target, retry)
+			t.Errorf("%s %.80s: got Retry-After %q, problem %q", c.method, c.target, retry, c.problem)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestProxyAsksForRobotsInItsOwnName(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if asked["/robots.txt"] != site.UserAgent || asked["/a"] != "Crawler/1;a=b1.1 robotsgate" {
-		t.Errorf("%q", asked)
+		t.Errorf("asked %q, want robots.txt by %s, and /a by Crawler/1 with Via", asked, site.UserAgent)
 	}
 }
 
@@ -168,14 +168,14 @@ func TestProxyAsksForItsToken(t *testing.T) {
 		v.url.User = url.UserPassword(name, word)
 		if res, body := v.do("GET", "http://s.example/a"); res.StatusCode != status ||
 			(res.Header.Get("Proxy-Authenticate") != "") != (status == 407) {
-			t.Errorf("%q: %s %v %s", user, res.Status, res.Header, body)
+			t.Errorf("%q: got %s %v %s, want %d", user, res.Status, res.Header, body, status)
 		}
 	}
 	v.url.User = nil
 	for field, status := range map[string]int{"Bearer 0123456789abcdef": 200, "Basic 0123456789abcdef": 407,
 		"0123456789abcdef": 407} {
 		if res, body := v.do("GET", "http://s.example/a", "Proxy-Authorization: "+field); res.StatusCode != status {
-			t.Errorf("%q: %s %s", field, res.Status, body)
+			t.Errorf("%q: %s %s, want %v", field, res.Status, body, status)
 		}
 	}
 }
@@ -185,13 +185,13 @@ func TestProxyListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
 		"--uses=x", "argument"} {
 		args := append([]string{"proxy", "--cache=none"}, strings.Fields(args)...)
 		if status, said := fails(t, args...); status != shell.ExitUsage {
-			t.Errorf("%q: status %d: %s", args, status, said)
+			t.Errorf("%q: status %d: %s, want %d", args, status, said, shell.ExitUsage)
 		}
 	}
 	v := startProxy(t, "--listen=0.0.0.0:0", "--open", "--private", siteServer(t, proxySite))
 	v.url.Host = strings.Replace(v.url.Host, "[::]", "127.0.0.1", 1)
 	if res, body := v.do("GET", "http://s.example/a"); res.StatusCode != 200 {
-		t.Errorf("%s %s", res.Status, body)
+		t.Errorf("got %s %s, want 200", res.Status, body)
 	}
 }
 
@@ -209,11 +209,11 @@ func TestProxyReachesPublicNetworksOnly(t *testing.T) {
 		for _, path := range []string{"/", "/robots.txt"} {
 			res, body := v.do("GET", "http://"+host+":"+port+path)
 			if res.StatusCode != 403 && res.StatusCode != 400 {
-				t.Errorf("%s%s: %s %s", host, path, res.Status, body)
+				t.Errorf("%s%s: got %s %s, want 403 or 400", host, path, res.Status, body)
 			}
 			if path == "/robots.txt" && res.StatusCode == 403 &&
 				!strings.Contains(res.Header.Get("Proxy-Status"), "error=destination_ip_prohibited") {
-				t.Errorf("%s: %v", host, res.Header)
+				t.Errorf("%s: got %v, want destination_ip_prohibited", host, res.Header)
 			}
 		}
 	}
@@ -224,13 +224,13 @@ func TestProxyDoesNotAskItself(t *testing.T) {
 	v := startProxy(t, "--private", "--timeout=2s")
 	self := "http://" + v.url.Host + "/a"
 	if res, body := v.do("GET", self); res.StatusCode != 400 {
-		t.Errorf("%s: %s %s", self, res.Status, body)
+		t.Errorf("%s: %s %s, want 400", self, res.Status, body)
 	}
 	v = startProxy(t, "--private", siteServer(t, proxySite))
 	for hops, want := range map[int]int{1: 200, 4: 200, 5: 508} {
 		res, body := v.do("GET", "http://s.example/a", "Via: "+strings.Repeat("1.1 robotsgate, ", hops)+"1.0 other")
 		if res.StatusCode != want || (want == 508) != strings.Contains(res.Header.Get("Proxy-Status"), "proxy_loop_detected") {
-			t.Errorf("%d hops: %s %v %s", hops, res.Status, res.Header, body)
+			t.Errorf("%d hops: got %s %v %s, want %d", hops, res.Status, res.Header, body, want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func testCA(t *testing.T, args ...string) (flags []string, pool *x509.CertPool) 
 	cert, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.key")
 	args = append([]string{"proxy", "ca", cert, key}, args...)
 	if status, said := fails(t, args...); status != shell.ExitOK {
-		t.Fatalf("%q: status %d: %s", args, status, said)
+		t.Fatalf("%q: status %d: %s, want %d", args, status, said, shell.ExitOK)
 	}
 	pool = x509.NewCertPool()
 	pool.AppendCertsFromPEM(read(t, cert))
@@ -92,7 +92,7 @@ func TestProxyAcceptsNoBadCertificate(t *testing.T) {
 	for _, path := range []string{"/", "/robots.txt"} {
 		res, _ := talk(t, c, "GET", "https://other.example"+path, "")
 		if res.StatusCode != 502 || !strings.Contains(res.Header.Get("Proxy-Status"), "error=tls_certificate_error") {
-			t.Errorf("%s: %s %v", path, res.Status, res.Header)
+			t.Errorf("%s: got %s %v, want 502, tls_certificate_error", path, res.Status, res.Header)
 		}
 	}
 	if reached {
@@ -122,7 +122,7 @@ func TestProxyOpensNoTunnelWithoutACA(t *testing.T) {
 	for _, target := range []string{"open.example.com:443", "open.example.com:8443", "127.0.0.1:443"} {
 		_, status, body := v.connectTo(target, "")
 		if status != 403 || !strings.Contains(body, "no CA") || !strings.Contains(body, "robots proxy ca") {
-			t.Errorf("%s: %d %s", target, status, body)
+			t.Errorf("%s: got %d %s, want 403 and what to do", target, status, body)
 		}
 	}
 	if log := site.log(); log != nil {
@@ -149,7 +149,7 @@ func TestProxyLooksIntoTunnelsWithoutTLS(t *testing.T) {
 	} {
 		c, status, body := v.connectTo("s.example:80", "")
 		if status != 200 {
-			t.Fatal(status, body)
+			t.Fatalf("got %d %s, want 200", status, body)
 		}
 		io.WriteString(c, request+"Connection: close\r\n\r\n")
 		data, _ := io.ReadAll(c)
@@ -164,7 +164,7 @@ func TestProxyCAWithConstraints(t *testing.T) {
 	v := startProxy(t, append(flags, "--private", tlsSites(t, tunnelSite))...)
 	c := v.client(pool)
 	if res, body := talk(t, c, "GET", "https://www.example.com/private", ""); res.StatusCode != 403 {
-		t.Fatal(res.Status, body)
+		t.Fatalf("got %s %s, want 403", res.Status, body)
 	}
 	// A host that it may not speak for is one without a CA.
 	for target, status := range map[string]int{"open.example:443": 403, "127.0.0.1:443": 403, "[::1]:443": 403} {
@@ -177,10 +177,10 @@ func TestProxyCAWithConstraints(t *testing.T) {
 func TestProxyCAOverwritesNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if status, said := fails(t, "proxy", "ca", "ca.pem", "ca.key"); status != shell.ExitOK {
-		t.Fatal(status, said)
+		t.Fatalf("status %d, %s, want %d", status, said, shell.ExitOK)
 	}
 	if info, err := os.Stat("ca.key"); err != nil || info.Mode() != 0o600 {
-		t.Errorf("%v %v", info, err)
+		t.Errorf("got %v, %v, want mode 600", info, err)
 	}
 	before, _ := os.ReadFile("ca.pem")
 	for args, want := range map[string]int{
@@ -190,18 +190,18 @@ func TestProxyCAOverwritesNothing(t *testing.T) {
 		"a b --only=a..example": shell.ExitUsage, "a b --only=a,.example.com,": shell.ExitUsage,
 	} {
 		if status, said := fails(t, strings.Fields("proxy ca "+args)...); status != want {
-			t.Errorf("%s: status %d: %s", args, status, said)
+			t.Errorf("%s: status %d: %s, want %v", args, status, said, want)
 		}
 	}
 	if after, _ := os.ReadFile("ca.pem"); string(after) != string(before) {
 		t.Error("the certificate was overwritten")
 	}
 	if left, _ := filepath.Glob("*"); len(left) != 2 {
-		t.Errorf("%q", left)
+		t.Errorf("got %q, want two files", left)
 	}
 	for _, flags := range [][]string{{"--ca=ca.pem"}, {"--ca=ca.pem", "--ca-key=ca.pem"}} {
 		if status, said := fails(t, append([]string{"proxy", "--cache=none"}, flags...)...); status != shell.ExitUsage {
-			t.Errorf("%q: status %d: %s", flags, status, said)
+			t.Errorf("%q: status %d: %s, want %d", flags, status, said, shell.ExitUsage)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestProxyCountsItsAnswers(t *testing.T) {
 	const name = "robots_proxy_answers_total"
 	before := series(t, watch, name)
 	if len(before) != len(proxy.Kinds) {
-		t.Errorf("%v", before)
+		t.Errorf("got %v, want one for each of %q", before, proxy.Kinds)
 	}
 	v.do("GET", "http://rules.example.com/a")
 	v.do("GET", "http://rules.example.com/private")
@@ -68,7 +68,7 @@ func TestProxyCountsItsAnswers(t *testing.T) {
 	for _, some := range []string{"go_goroutines", "process_resident_memory_bytes", "process_cpu_seconds_total",
 		"robots_cache_origins", "robots_proxy_underway", `robots_fetches_total{outcome="rules"}`} {
 		if got := series(t, watch, some); len(got) != 1 {
-			t.Errorf("%s: %v", some, got)
+			t.Errorf("%s: got %v, want one", some, got)
 		}
 	}
 	readme := strings.Join(strings.Fields(string(read(t, "README.md"))), " ")
@@ -91,11 +91,11 @@ func TestProxyIsWatchedByThoseWhoMay(t *testing.T) {
 		{closed + "/metrics", "Authorization: Bearer 0123456789abcdeg", 401},
 	} {
 		if status, text := see(t, c.at, c.field); status != c.status {
-			t.Errorf("%s %s: %d %s", c.at, c.field, status, text)
+			t.Errorf("%s %s: %d %s, want %v", c.at, c.field, status, text, c.status)
 		}
 	}
 	if status, said := fails(t, "proxy", "--cache=none", "--listen=127.0.0.1:0", "--metrics-listen=0.0.0.0:0"); status != shell.ExitUsage {
-		t.Errorf("beyond loopback: status %d: %s", status, said)
+		t.Errorf("beyond loopback: status %d: %s, want %d", status, said, shell.ExitUsage)
 	}
 }
 
@@ -115,12 +115,12 @@ func TestProxyIsNotReadyWhileItDrains(t *testing.T) {
 	}()
 	<-began
 	if status, text := see(t, watch+"/readyz"); status != 200 {
-		t.Errorf("before: %d %s", status, text)
+		t.Errorf("before: %d %s, want 200", status, text)
 	}
 	v.stop()
 	for path, want := range map[string]int{"/readyz": 503, "/healthz": 200} {
 		if status, text := see(t, watch+path); status != want {
-			t.Errorf("%s: %d %s", path, status, text)
+			t.Errorf("%s: %d %s, want %v", path, status, text, want)
 		}
 	}
 	close(release)

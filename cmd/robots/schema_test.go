@@ -21,7 +21,7 @@ func compiled(t *testing.T, definition string) *jsonschema.Schema {
 	t.Helper()
 	var out bytes.Buffer
 	if status := run(t.Context(), []string{"schema"}, shell.Streams{Out: &out, Err: t.Output()}); status != shell.ExitOK {
-		t.Fatal("robots schema: status ", status)
+		t.Fatalf("robots schema: status %d, want %d", status, shell.ExitOK)
 	}
 	doc, err := jsonschema.UnmarshalJSON(&out)
 	if err != nil {

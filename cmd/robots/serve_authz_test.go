@@ -89,15 +89,15 @@ func TestAuthzUnderstandsGateways(t *testing.T) {
 		body, _ := io.ReadAll(res.Body)
 		got := string(body)
 		if res.StatusCode != c.status || !strings.Contains(got, c.says) {
-			t.Errorf("%s %s, %s: %s %s", c.method, c.path, c.fields, res.Status, got)
+			t.Errorf("%s %s, %s: got %s %s, want %d, %q", c.method, c.path, c.fields, res.Status, got, c.status, c.says)
 		}
 		status := res.Header.Get("Proxy-Status")
 		refused := strings.HasPrefix(status, "robotsgate;error=http_request_denied;details=")
 		if refused != (c.status == 403) {
-			t.Errorf("%s: Proxy-Status is %q", c.fields, status)
+			t.Errorf("%s: Proxy-Status is %q, want one: %v", c.fields, status, c.status == 403)
 		}
 		if retry := res.Header.Get("Retry-After"); (retry != "") != (c.says == "unreachable") {
-			t.Errorf("%s: Retry-After is %q", c.fields, retry)
+			t.Errorf("%s: Retry-After is %q, want one: %v", c.fields, retry, c.says == "unreachable")
 		}
 	}
 }
@@ -111,11 +111,11 @@ func TestAuthzBelievesNoStranger(t *testing.T) {
 		"X-Original-URL: http://s.example/a|X-Forwarded-For: 192.0.2.1|X-Real-IP: 192.0.2.1|Forwarded: for=192.0.2.1",
 	} {
 		if res, got := v.do("GET", "/authz", "", strings.Split(fields, "|")...); res.StatusCode != 400 {
-			t.Errorf("%s: %s %s", fields, res.Status, got)
+			t.Errorf("%s: %s %s, want 400", fields, res.Status, got)
 		}
 	}
 	if res, _ := v.do("GET", "/authz/a", "", "Host: s.example", "X-Forwarded-Proto: http"); res.StatusCode != 421 {
-		t.Errorf("another Host: %s", res.Status)
+		t.Errorf("another Host: %s, want 421", res.Status)
 	}
 }
 
@@ -201,10 +201,10 @@ func TestAuthzUnderRealGateways(t *testing.T) {
 				fields := append([]string{"Host: s.example:" + port}, strings.Split(c.fields, "|")...)
 				res, got := s.do("GET", c.path, "", fields...)
 				if did := passed.Load() > before; did != c.pass || (res.StatusCode == 200) != c.pass {
-					t.Errorf("%s, %s: passed %v, status %d: %s\n%s", c.path, c.fields, did, res.StatusCode, got, v.log)
+					t.Errorf("%s, %s: passed %v, want %v, status %d: %s\n%s", c.path, c.fields, did, c.pass, res.StatusCode, got, v.log)
 				}
 				if why := res.Header.Get("Proxy-Status"); res.StatusCode == 403 && why == "" || c.pass && why != "" {
-					t.Errorf("%s, %s: Proxy-Status is %q", c.path, c.fields, why)
+					t.Errorf("%s, %s: Proxy-Status is %q, want one with a 403: %d", c.path, c.fields, why, res.StatusCode)
 				}
 				if g.name == "caddy" && !c.pass && c.fields == "X: y" && !strings.Contains(got, "Disallow: /private") {
 					t.Errorf("the client is told %q", got)

@@ -329,6 +329,6 @@ func answered(t *testing.T, method, url, media, body string, status int) {
 	data, err := io.ReadAll(res.Body)
 	busy := res.StatusCode == http.StatusTooManyRequests && res.Header.Get("Retry-After") != "" && bytes.Contains(data, []byte("detail"))
 	if err != nil || res.StatusCode != status && !busy {
-		t.Errorf("%s %s: %s, %v: %.200s", method, url, res.Status, err, data)
+		t.Errorf("%s %s: got %s, %v, want %d: %.200s", method, url, res.Status, err, status, data)
 	}
 }

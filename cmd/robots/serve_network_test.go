@@ -84,7 +84,7 @@ func TestServeAsksPublicNetworksOnly(t *testing.T) {
 	for _, args := range [][]string{nil, {"--private"}} {
 		flaggedService(t, func(g *site.Gate) {
 			if proxied := g.Base.(*http.Transport).Proxy != nil; proxied != (args != nil) { // it would resolve names out of our sight
-				t.Errorf("%q: uses the proxies of the environment: %v", args, proxied)
+				t.Errorf("%q: uses the proxies of the environment: %v, want %v", args, proxied, args != nil)
 			}
 		}, args...)
 	}
@@ -113,7 +113,7 @@ func TestServeAsksPublicNetworksOnly(t *testing.T) {
 		}
 	}
 	if n := asked.Load(); n > 0 {
-		t.Errorf("a private network was asked %d times", n)
+		t.Errorf("a private network was asked %d times, want none", n)
 	}
 	w := httptest.NewRecorder() // the test would see it
 	flaggedService(t, nil, "--private").ServeHTTP(w, questionsAbout("http://loopback.example:" + port + "/")["decide"])

@@ -120,7 +120,7 @@ func TestPageQuotesRealFiles(t *testing.T) {
 			}
 			does := map[bool]string{true: "allows", false: "refuses"}[r.Allowed]
 			if line := lines[r.Line]; !strings.Contains(line.text(), does) {
-				t.Errorf("%s: line %d is marked %q", name, r.Line, line.text())
+				t.Errorf("%s: line %d is marked %q, want %q", name, r.Line, line.text(), does)
 			}
 		}
 		for i, l := range strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(text)), "\n") {
@@ -224,7 +224,7 @@ func TestPageOfLargeFilesIsBounded(t *testing.T) {
 			t.Errorf("%s: %s, %d bytes besides the form", name, res.Status, len(page))
 		}
 		if took > 20*time.Second {
-			t.Errorf("%s: %v", name, took)
+			t.Errorf("%s: took %v, want 20s at most", name, took)
 		}
 		decides := strings.Contains(page, `<span class="n">100002</span><code>Disallow: /a`) && strings.Contains(page, "80,002 more lines are left out")
 		if name == "far down" && !decides {
@@ -316,7 +316,7 @@ func TestPageIsNotStartedByAnotherSite(t *testing.T) {
 		at := "http://" + site + ".example"
 		res, text := v.do("GET", "/?site="+at, "", "Sec-Fetch-Site: "+site)
 		if led := strings.Contains(text, "led here"); res.StatusCode != 200 || led != (want == 0) || asked.Load() != want {
-			t.Errorf("%s: %s, %d questions: %.500s", site, res.Status, asked.Load(), text)
+			t.Errorf("%s: got %s, %d questions, want %d: %.500s", site, res.Status, asked.Load(), want, text)
 		}
 		if !strings.Contains(text, `value="`+at+`"`) {
 			t.Errorf("%s: the question is not in the form", site)
@@ -330,7 +330,7 @@ func TestPageHelps(t *testing.T) {
 	public := startServe(t, serve.UsualLimits())
 	res, doc := public.page("GET", "?site=http://127.0.0.1:1/", "")
 	if text := doc.text(); res.StatusCode != 422 || !strings.Contains(text, "--private") || strings.Contains(text, "Refused") {
-		t.Errorf("a private address: %s, %q", res.Status, text)
+		t.Errorf("a private address: got %s, %q, want 422 and --private", res.Status, text)
 	}
 	v := startServe(t, serve.UsualLimits(), "--private", siteServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Write([]byte(file))
@@ -345,7 +345,7 @@ func TestPageHelps(t *testing.T) {
 	}
 	for _, d := range doc.all("div", "finding") {
 		if folded := len(d.all("details", "")) > 0; folded != strings.Contains(attr(d.Node, "class"), "info") {
-			t.Errorf("folded %v: %q", folded, d.text())
+			t.Errorf("folded %v, want remarks alone: %q", folded, d.text())
 		}
 	}
 	for _, question := range []string{
@@ -357,7 +357,7 @@ func TestPageHelps(t *testing.T) {
 			form = append(form, strings.TrimSpace(area.text()))
 		}
 		if want := strings.TrimSpace(strings.ReplaceAll(file, "\r\n", "\n")); len(form) != 2 || form[0] != want || form[1] != "/tmp/x" {
-			t.Errorf("%s: the form has %q", question, form)
+			t.Errorf("%s: the form has %q, want %q and /tmp/x", question, form, want)
 		}
 	}
 	v = startServe(t, serve.UsualLimits(), "--private", siteServer(t, func(w http.ResponseWriter, r *http.Request) {

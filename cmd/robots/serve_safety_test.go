@@ -41,11 +41,11 @@ func TestServeListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
 		{"--trusted=10.0.0.1"}, {"--log=xml"}, {"--drain=-1s"},
 	} {
 		if status, said := fails(t, append([]string{"serve", "--cache=none"}, args...)...); status != shell.ExitUsage {
-			t.Errorf("%q: status %d: %s", args, status, said)
+			t.Errorf("%q: status %d: %s, want %d", args, status, said, shell.ExitUsage)
 		}
 	}
 	if status, said := fails(t, "serve", "--cache=none", "--token-file="+filepath.Join(dir, "none")); status != shell.ExitUnknown {
-		t.Errorf("no token file: status %d: %s", status, said)
+		t.Errorf("no token file: status %d: %s, want %d", status, said, shell.ExitUnknown)
 	}
 	for _, how := range []string{"--open", "--token-file=" + token} {
 		v := startServe(t, serve.UsualLimits(), "--listen=0.0.0.0:0", how)
@@ -67,7 +67,7 @@ func TestServeListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
 			t.Errorf("%s: /authz: status %d, want %d", how, res.StatusCode, want)
 		}
 		if field := res.Header.Get("WWW-Authenticate"); res.StatusCode == 401 && field != "Bearer" {
-			t.Errorf("%s: /authz: WWW-Authenticate is %q", how, field)
+			t.Errorf("%s: /authz: WWW-Authenticate is %q, want Bearer", how, field)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestServeWaitsForNoStalledClient(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if res, got := v.do("POST", "/v1/decide", "foo\n", "Content-Type: text/plain"); res.StatusCode != 200 {
-			t.Errorf("%s: the next stream: %s", name, got)
+			t.Errorf("%s: the next stream: %s, want 200", name, got)
 		}
 	}
 	// One that asks and never reads.
@@ -165,7 +165,7 @@ func TestServeWaitsForNoStalledClient(t *testing.T) {
 			break
 		}
 		if res.StatusCode != 429 || time.Now().After(deadline) {
-			t.Fatalf("the next stream: %s", got)
+			t.Fatalf("the next stream: got %s, want 429 until there is a place", got)
 		}
 	}
 }
@@ -209,18 +209,18 @@ func TestServeBoundsTheQuestionsUnderWay(t *testing.T) {
 	<-arrived
 	for _, path := range []string{"/v1/decide?url=c.example", "/v1/robots?origin=c.example", "/authz"} {
 		if res, got := v.do("GET", path, ""); res.StatusCode != 429 || res.Header.Get("Retry-After") != "1" {
-			t.Errorf("%s: %s %s", path, res.Status, got)
+			t.Errorf("%s: got %s %s, want 429 and Retry-After: 1", path, res.Status, got)
 		}
 	}
 	if res, _ := v.do("GET", "/readyz", ""); res.StatusCode != 200 {
-		t.Errorf("/readyz: %s", res.Status)
+		t.Errorf("/readyz: %s, want 200", res.Status)
 	}
 	close(silent)
 	if res, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || res.StatusCode != 200 {
-		t.Errorf("the first: %v, %v", res, err)
+		t.Errorf("the first: got %v, %v, want 200", res, err)
 	}
 	if res, got := v.do("POST", "/v1/decide", "foo\n", "Content-Type: text/plain"); res.StatusCode != 429 {
-		t.Errorf("the second stream: %s %s", res.Status, got)
+		t.Errorf("the second stream: %s %s, want 429", res.Status, got)
 	}
 	s.Close()
 }
@@ -236,7 +236,7 @@ func TestServeAnswersBesideASlowForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	if res, got := v.do("GET", "/v1/decide?url=http://rules.example/", ""); res.StatusCode != 200 {
-		t.Errorf("%s %s", res.Status, got)
+		t.Errorf("got %s %s, want 200", res.Status, got)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestServeAnswersBesideSlowConnections(t *testing.T) {
 		for range 500 {
 			res, got := v.do("GET", "/v1/decide?url=http://rules.example/", "")
 			if res.StatusCode != 200 {
-				t.Fatal(got)
+				t.Fatalf("got %s %s, want 200", res.Status, got)
 			}
 		}
 		return time.Since(begin)
@@ -310,14 +310,14 @@ func TestServeDrains(t *testing.T) {
 	}
 	close(silent)
 	if res, err := http.ReadResponse(c, nil); err != nil || res.StatusCode != 200 {
-		t.Errorf("the question under way: %v, %v", res, err)
+		t.Errorf("the question under way: got %v, %v, want 200", res, err)
 	}
 	data, err := io.ReadAll(stream.Body)
 	if n := strings.Count(string(data), "\n"); n != 2 || err == nil {
 		t.Errorf("the stream: %d answers, %v; want 2 and that it broke off", n, err)
 	}
 	if status := <-v.end; status != shell.ExitOK {
-		t.Errorf("exit status %d: %s", status, v.log)
+		t.Errorf("exit status %d: %s, want %d", status, v.log, shell.ExitOK)
 	} else {
 		v.end <- status
 	}
@@ -348,11 +348,11 @@ func TestServeStartsWarm(t *testing.T) {
 	}{{syscall.SIGTERM, 1}, {syscall.SIGKILL, 1}, {syscall.SIGKILL, 1}} {
 		cmd, at := process(t, "--cache="+dir, "--private", to)
 		if got := get(t, at+"/v1/decide?url=http://a.example/"); !strings.Contains(got, `"allowed":true`) {
-			t.Error(got)
+			t.Errorf("got %s, want it allowed", got)
 		}
 		cmd.Process.Signal(c.signal)
 		if err := cmd.Wait(); (err == nil) != (c.signal == syscall.SIGTERM) {
-			t.Errorf("%v: %v", c.signal, err)
+			t.Errorf("%v: got %v, want an error but of SIGTERM", c.signal, err)
 		}
 		if n := asked.Load(); n > c.most {
 			t.Errorf("before %v: the site was asked %d times, want %d", c.signal, n, c.most)

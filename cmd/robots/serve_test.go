@@ -168,7 +168,7 @@ func TestServeDecidesAsCheckDoes(t *testing.T) {
 					t.Errorf("%s as %s: %s\ngot  %swant %s", u, as, res.Status, got, want)
 				}
 				if res.Header.Get("Cache-Control") != "no-store" {
-					t.Errorf("%s: Cache-Control is %q", u, res.Header.Get("Cache-Control"))
+					t.Errorf("%s: Cache-Control is %q, want \"no-store\"", u, res.Header.Get("Cache-Control"))
 				}
 			}
 		}
@@ -235,10 +235,10 @@ func TestServeStreamsFlushWhatIsKnown(t *testing.T) {
 		var got answer.Verdict
 		if err := d.Decode(&got); i == 4 {
 			if err != io.EOF {
-				t.Errorf("behind the last: %v", err)
+				t.Errorf("behind the last: %v, want EOF", err)
 			}
 		} else if err != nil || got.Number != i+1 || !got.Allowed {
-			t.Fatalf("%d: %+v, %v", i, got, err)
+			t.Fatalf("%d: got %+v, %v, want number %d, allowed", i, got, err, i+1)
 		}
 	}
 }
@@ -317,7 +317,7 @@ func TestServeProblems(t *testing.T) {
 			case c.parameter == "-": // net/http's own answer
 			case err != nil || p.Status != c.status || p.Parameter != c.parameter || p.Type == "" || p.Detail == "" ||
 				res.Header.Get("Content-Type") != "application/problem+json" || res.Header.Get("Cache-Control") != "no-store":
-				t.Errorf("got %s, %v", got, res.Header)
+				t.Errorf("got %s, %v, want a problem document that is not stored", got, res.Header)
 			}
 		})
 	}
@@ -331,7 +331,7 @@ func TestServeTakesSemicolons(t *testing.T) {
 	for _, semicolon := range []string{";", "%3B"} {
 		_, got := v.do("GET", "/v1/decide?url=http://s.example/a"+semicolon+"b=c", "")
 		if !strings.Contains(got, `"url":"http://s.example/a;b=c"`) || !strings.Contains(got, `"allowed":false`) {
-			t.Errorf("%s: %s", semicolon, got)
+			t.Errorf("%s: got %s, want it refused", semicolon, got)
 		}
 	}
 }
@@ -361,7 +361,7 @@ func TestServeTellsThatABodyIsTooLarge(t *testing.T) {
 			t.Fatal(err)
 		}
 		if res, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || res.StatusCode != 413 {
-			t.Errorf("%s: %v, %v", path, res, err)
+			t.Errorf("%s: got %v, %v, want 413", path, res, err)
 		}
 	}
 }

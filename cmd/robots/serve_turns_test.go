@@ -31,7 +31,7 @@ func TestServeTurnsHoldForTheFleet(t *testing.T) {
 		_, got := v.do("POST", "/v1/turns", `{"url":"http://a.example/"}`, "Content-Type: application/json")
 		var turn given
 		if err := json.Unmarshal([]byte(got), &turn); err != nil || turn.Turn == nil {
-			t.Fatalf("%s: %v", got, err)
+			t.Fatalf("got %s, %v, want a turn", got, err)
 		}
 		site.at = append(site.at, time.Now())
 		v.do("DELETE", "/v1/turns/"+*turn.Turn, "")
@@ -46,20 +46,20 @@ func TestServeTurnsNeedTheirStore(t *testing.T) {
 	v := startServe(t, serve.UsualLimits(), "--private", "--cache=redis://127.0.0.1:1/0",
 		siteServer(t, func(http.ResponseWriter, *http.Request) {}))
 	if res, got := v.do("GET", "/readyz", ""); res.StatusCode != 503 {
-		t.Errorf("/readyz: %s %s", res.Status, got)
+		t.Errorf("/readyz: %s %s, want 503", res.Status, got)
 	}
 	if _, got := v.do("GET", "/v1/decide?url=http://a.example/", ""); !strings.Contains(got, `"allowed":true`) {
-		t.Errorf("a decision: %s", got)
+		t.Errorf("a decision: got %s, want it allowed", got)
 	}
 	_, got := v.do("POST", "/v1/turns", `{"url":"http://a.example/","wait":"0.2s"}`, "Content-Type: application/json")
 	var a given
 	if err := json.Unmarshal([]byte(got), &a); err != nil || a.Turn != nil || a.RetryAfter == nil || *a.RetryAfter < 1 {
-		t.Errorf("a turn: %s", got)
+		t.Errorf("a turn: got %s, want none, and retry_after", got)
 	}
 	// To read robots.txt takes a turn as well.
 	res, got := v.do("POST", "/v1/turns", `{"url":"http://unknown.example/","wait":"0s"}`, "Content-Type: application/json")
 	if res.StatusCode != 503 || res.Header.Get("Retry-After") == "" {
-		t.Errorf("a turn at a site that is not known: %s %s", res.Status, got)
+		t.Errorf("a turn at a site that is not known: got %s %s, want 503 and Retry-After", res.Status, got)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestServeTurnsAreWaitedForOverHTTP2(t *testing.T) {
 		res, got := talk(t, c, "POST", at+"/v1/turns", `{"url":"http://a.example/","wait":"`+wait+`"}`, "Content-Type: application/json")
 		var a given
 		if err := json.Unmarshal([]byte(got), &a); err != nil || res.ProtoMajor != 2 || (a.Turn != nil) != (i == 0) {
-			t.Errorf("%d: %s %s: %v", i, res.Proto, got, err)
+			t.Errorf("%d: got %s %s, %v, want a turn for the first alone, over HTTP/2", i, res.Proto, got, err)
 		}
 	}
 }

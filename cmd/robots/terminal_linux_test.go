@@ -115,7 +115,7 @@ func TestFilterShowsProgressOnATerminal(t *testing.T) {
 				}
 			}
 			if strings.Contains(got, "\x1b") != (c.want != nil) {
-				t.Errorf("TERM=%s: got %q", c.term, got)
+				t.Errorf("TERM=%s: got %q, want escapes: %v", c.term, got, c.want != nil)
 			}
 			drawn := strings.Split(got, shell.EraseLine)
 			for _, line := range drawn[:len(drawn)-1] {
@@ -153,7 +153,7 @@ func TestWaitingIsToldOnATerminal(t *testing.T) {
 	for _, name := range []string{"check", "fetch"} {
 		got := onTerminal(t, exec.Command("robots", name, "http://slow.example/", to))
 		if strings.Count(got, "robots: waiting for http://slow.example\r\n") != 1 {
-			t.Errorf("%s: got %q", name, got)
+			t.Errorf("%s: got %q, want it told once", name, got)
 		}
 	}
 }

@@ -127,6 +127,6 @@ func TestARemarkBeyondTheLimitIsCounted(t *testing.T) {
 	found := only(lint.File([]byte(numbered("User-agent: bot%d/1\nDisallow: /x\n", lint.MaxPerRule)+
 		strings.Repeat("User-agent: Mozilla/5.0 (x)\nDisallow: /x\n", 2))), "RT206")
 	if last := found[len(found)-1]; len(found) != lint.MaxPerRule+1 || last.More != 2 || strings.Contains(found[len(found)-2].Message, "likewise") {
-		t.Errorf("got %d findings, %q and %q at the end", len(found), found[len(found)-2].Message, last.Message)
+		t.Errorf("got %d findings, %q and %q at the end, want %d, and 2 more", len(found), found[len(found)-2].Message, last.Message, lint.MaxPerRule+1)
 	}
 }

@@ -84,6 +84,6 @@ func TestFixKeepsAllVerdictsAndLeavesNothingToFix(t *testing.T) {
 	}
 	t.Logf("%d lines changed, %d verdicts compared", changed, verdicts)
 	if changed < 100*thirds || verdicts < 166_000*thirds {
-		t.Errorf("changed only %d lines, compared only %d verdicts", changed, verdicts)
+		t.Errorf("changed %d lines, compared %d verdicts, want %d and %d", changed, verdicts, 100*thirds, 166_000*thirds)
 	}
 }

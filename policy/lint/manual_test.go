@@ -30,7 +30,7 @@ func TestEachExampleHasTheMistakeThatItIsFor(t *testing.T) {
 	for _, r := range lint.Rules() {
 		found := only(lint.File([]byte(r.Example)), r.ID)
 		if inAFile(r) != (len(found) > 0) {
-			t.Errorf("%s: got %d findings in %q", r.ID, len(found), r.Example)
+			t.Errorf("%s: got %d findings in %q, want one: %v", r.ID, len(found), r.Example, inAFile(r))
 		}
 	}
 }

@@ -137,7 +137,7 @@ func TestACommentSilencesARule(t *testing.T) {
 func TestTheFileAsAWholeIsSilencedToo(t *testing.T) {
 	const text = "# robots-lint: ignore-file RT107\nUser-agent: *\nDisallow: /\x00a\n"
 	if found := only(lint.File([]byte(text)), "RT107"); len(found) > 0 {
-		t.Errorf("got %+v", found)
+		t.Errorf("got %+v, want none", found)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestAnUnknownCountIsNotSaidAsKnown(t *testing.T) {
 	file := []byte("User-agent: *\n" + numbered("Disallow: /p%05d/*\n", 500) + numbered("Allow: /q%05d\nDisallow: /q%05[1]d*\n", 500))
 	got := messages(lint.File(file), "RT007")
 	if len(got) != 1 || !strings.Contains(got[0], "(likewise at least ") {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want one, with likewise", got)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestAllOfALongFileIsMended(t *testing.T) {
 		}
 		fixed := lint.Answer{Body: []byte(file.String())}.Fix(nil)
 		if bytes.Contains(fixed, []byte("DIS")) || bytes.Contains(fixed, []byte("USER")) {
-			t.Errorf("%s, %s: got %.200s", c.agent, c.rule, fixed)
+			t.Errorf("%s, %s: got %.200s, want no line in capitals", c.agent, c.rule, fixed)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestSARIFHasThePublishedShape(t *testing.T) {
 		rest = after
 	}
 	if got := strings.Count(compact.String(), `"helpUri"`); got != len(lint.Rules()) || rest != "\n" && rest != "" {
-		t.Errorf("%d rules, %q at the end", got, rest)
+		t.Errorf("got %d rules, want %d; %q at the end", got, len(lint.Rules()), rest)
 	}
 	b.Reset()
 	if err := lint.WriteSARIF(&b); err != nil || !strings.Contains(b.String(), `"results": []`) {

@@ -146,7 +146,7 @@ func TestColumnsCountCharacters(t *testing.T) {
 func TestWhatIsQuotedIsCutAndPrintable(t *testing.T) {
 	found := only(lint.File([]byte("User-agent: *\nDisallow: a\x1b[31m"+strings.Repeat("\u00E9", 500))), "RT013")
 	if len(found) != 1 || strings.Contains(found[0].Message, "\x1b") || !strings.Contains(found[0].Message, `"a\x1b[31m`) || len(found[0].Message) > 200 {
-		t.Errorf("got %+v", found)
+		t.Errorf("got %+v, want one, short, with its escape shown", found)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestFindingsBeyondTheBoundAreCounted(t *testing.T) {
 	found := only(lint.File([]byte("User-agent: *\n"+strings.Repeat("Noindex: /\n", lint.MaxPerRule+5))), "RT404")
 	last := found[len(found)-1]
 	if len(found) != lint.MaxPerRule+1 || last.More != 5 || last.Line != lint.MaxPerRule+2 || !strings.Contains(last.Message, "5 more") {
-		t.Errorf("got %d findings, the last %+v", len(found), last)
+		t.Errorf("got %d findings, the last %+v, want %d, and 5 more", len(found), last, lint.MaxPerRule+1)
 	}
 }
 

@@ -101,12 +101,12 @@ func TestEncodingsHideNothing(t *testing.T) {
 		for _, sizes := range [][]byte{{200}, {1}, {3, 1}} {
 			r := &page.Reader{Body: &inPieces{text: text, sizes: sizes}, ContentType: "text/html; charset=iso-2022-jp"}
 			if e := read(t, r); !e.Incomplete || name == "NUL first" && !e.NoIndex {
-				t.Errorf("%s in pieces of %v: got %v, incomplete %v", name, sizes, e, e.Incomplete)
+				t.Errorf("%s in pieces of %v: got %v, incomplete %v, want incomplete", name, sizes, e, e.Incomplete)
 			}
 		}
 	}
 	mark := &page.Reader{Body: &inPieces{text: "\uFEFF<p>é€</p>" + noindex}, ContentType: "text/html; charset=utf-16"}
 	if e := read(t, mark); !e.NoIndex || e.Incomplete {
-		t.Errorf("UTF-8 that claims to be UTF-16: got %v, incomplete %v", e, e.Incomplete)
+		t.Errorf("UTF-8 that claims to be UTF-16: got %v, incomplete %v, want a complete noindex", e, e.Incomplete)
 	}
 }

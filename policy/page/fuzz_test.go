@@ -87,7 +87,7 @@ func FuzzHeader(f *testing.F) {
 			}
 			if d == policy.RFC9309 || d == policy.Google {
 				if again := page.ParseHeader([]string{e.String()}).For(d); again != e {
-					t.Errorf("%v: %q: %v reads as %v", d, lines, e, again)
+					t.Errorf("%v: %q: %v reads as %v, want it again", d, lines, e, again)
 				}
 			}
 			var effective page.Rules

@@ -95,11 +95,11 @@ func TestReaderHasTheElementsReadSoFar(t *testing.T) {
 	}
 	for range 2 {
 		if e, got := r.Rules().For(policy.RFC9309), metas(r); !e.NoIndex || !e.Incomplete || len(got) != 2 {
-			t.Errorf("got %v, incomplete %v, %v of half a page", e, e.Incomplete, got)
+			t.Errorf("got %v, incomplete %v, %v of half a page, want an incomplete noindex, and two", e, e.Incomplete, got)
 		}
 	}
 	if e, got := read(t, r), metas(r); !e.NoIndex || e.Incomplete || !slices.Equal(got, []string{"ab0", "robotsnoindex23", "cd57"}) {
-		t.Errorf("got %v, incomplete %v, %v of the whole page", e, e.Incomplete, got)
+		t.Errorf("got %v, incomplete %v, %v of the whole page, want a complete noindex, and three", e, e.Incomplete, got)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestReaderTellsThatThePageWasNotReadToItsEnd(t *testing.T) {
 		t.Errorf("got %v, want the error of the body", err)
 	}
 	if e := broken.Rules().For(policy.RFC9309); !e.NoIndex || !e.Incomplete {
-		t.Errorf("got %v, incomplete %v of a page that breaks off", e, e.Incomplete)
+		t.Errorf("got %v, incomplete %v of a page that breaks off, want an incomplete noindex", e, e.Incomplete)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestReaderDoesNotReadAhead(t *testing.T) {
 	go out.Write([]byte("<me")) // and then nothing for a long time
 	b := make([]byte, 100)
 	if n, err := r.Read(b); string(b[:n]) != "<me" || err != nil {
-		t.Errorf("got %q, %v", b[:n], err)
+		t.Errorf("got %q, %v, want \"<me\"", b[:n], err)
 	}
 	if err := r.Close(); err != nil {
 		t.Error(err)
@@ -192,7 +192,7 @@ func TestLimits(t *testing.T) {
 	header := page.ParseHeader([]string{many(200, "noindex", ",")})
 	both := header.Add(page.ParseMeta("robots", many(57, "nofollow", ",")))
 	if n := len(slices.Collect(both.All())); n != 256 || !both.Incomplete() || header.Incomplete() {
-		t.Errorf("of 200 and 57 statements got %d, incomplete %v", n, both.Incomplete())
+		t.Errorf("of 200 and 57 statements got %d, incomplete %v, want 256, and incomplete", n, both.Incomplete())
 	}
 }
 
@@ -201,7 +201,7 @@ func TestAStatementIsOneBoundedLine(t *testing.T) {
 	long := "noindex:" + strings.Repeat("x\n\x1b", 9000)
 	for s := range page.ParseHeader([]string{long}).Add(page.ParseMeta("robots", long)).Add(page.ParseHTML([]byte("<meta name=robots content='" + long + "'>"))).All() {
 		if text := s.String(); len(text) > 2000 || strings.ContainsAny(text, "\n\x1b") {
-			t.Errorf("got %d bytes: %.300s", len(text), text)
+			t.Errorf("got %d bytes, want one printable line of 2,000 at most: %.300s", len(text), text)
 		}
 	}
 }
@@ -244,7 +244,7 @@ func TestHostilePagesCostLittle(t *testing.T) {
 	soon := func(name string, read func()) {
 		t.Helper()
 		if took := proc.CPUTime(read); took > time.Second && !proc.UnderRace() {
-			t.Errorf("%s took %v", name, took)
+			t.Errorf("%s took %v, want 1s at most", name, took)
 		}
 	}
 	for name, lines := range hostileHeaders() {
@@ -255,7 +255,7 @@ func TestHostilePagesCostLittle(t *testing.T) {
 		before := proc.Heap()
 		soon(name, func() { read(t, r) })
 		if kept := proc.Heap() - before; kept > 512<<10 { // some 290, and what the runtime took meanwhile
-			t.Errorf("%s: %d KiB are kept", name, kept>>10)
+			t.Errorf("%s: %d KiB are kept, want 512 at most", name, kept>>10)
 		}
 		runtime.KeepAlive(r)
 		runtime.KeepAlive(text)

@@ -15,7 +15,7 @@ import (
 func hold(t *testing.T, said []usage.Statement) {
 	t.Helper()
 	if len(said) > 2*1025 {
-		t.Errorf("got %d statements", len(said))
+		t.Errorf("got %d statements, want %d at most", len(said), 2*1025)
 	}
 	for _, label := range []string{"train-ai", "ai-use", "search", "use=full"} {
 		p, by, _ := usage.For(said, usage.Label(label))

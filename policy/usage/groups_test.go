@@ -51,7 +51,7 @@ func TestContentUsageEndsTheListOfNames(t *testing.T) {
 				t.Errorf("%s: %v of %v, want %s\n%s", c.name, got, said, c.want, file)
 			}
 			if again := usage.ParseRobots(d.Parse([]byte(p.String())), c.token, "/a/x"); preference(t, again, usage.TrainAI).String() != c.want {
-				t.Errorf("%s: %v once it is printed:\n%v", c.name, again, p)
+				t.Errorf("%s: %v once it is printed, want %v:\n%v", c.name, again, c.want, p)
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func TestContentUsageOfCombinedGroups(t *testing.T) {
 		under[r.Value] = r.Under(g.Token())
 	}
 	if !under["train-ai=n"] || !under["search=n"] || len(under) != 2 {
-		t.Errorf("records under A or B: %v", under)
+		t.Errorf("records under A or B: %v, want train-ai=n and search=n", under)
 	}
 }
 

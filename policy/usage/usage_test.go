@@ -28,7 +28,7 @@ func TestATableCanBeReplaced(t *testing.T) {
 	}
 	own = append(own, usage.Mapping{By: "page rule", Key: "noarchive", Label: "train-ai", Preference: usage.Disallow})
 	if p, by, _ := usage.For(said, "train-ai", own...); p != usage.Disallow || by.Key != "noarchive" {
-		t.Errorf("with a row of our own: got %v by %v", p, by)
+		t.Errorf("with a row of our own: got %v by %v, want disallow by noarchive", p, by)
 	}
 	if p, _, err := usage.For(said, "train-ai", []usage.Mapping{}...); p != usage.Unknown || err == nil {
 		t.Errorf("with no rows: got %v, want unknown", p)
@@ -47,7 +47,7 @@ func TestAnUnknownLabelIsAnError(t *testing.T) {
 	said := usage.ParseRobots(policy.Parse([]byte("user-agent: *\ncontent-usage: train-ai=n\ncontent-signal: ai-train=no\n")), "ExampleBot", "/")
 	for _, label := range []usage.Label{"ai-train", "Train-AI", "", "train-ai ", "use=immediate"} {
 		if p, by, err := usage.For(said, label); err == nil || p != usage.Unknown || by != (usage.Statement{}) {
-			t.Errorf("%q: got %v by %v, error %v", label, p, by, err)
+			t.Errorf("%q: got %v by %v, error %v, want an error alone", label, p, by, err)
 		}
 	}
 	for _, m := range usage.Table() {
@@ -77,7 +77,7 @@ func TestOffsetsAreOfMetaElements(t *testing.T) {
 		t.Errorf("%v: offset %d, want 0", s, s.Offset)
 	}
 	if got := (usage.Statement{}).String(); got != "no statement" {
-		t.Errorf("the zero Statement is %q", got)
+		t.Errorf("the zero Statement is %q, want \"no statement\"", got)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestOffsetsAreOfMetaElements(t *testing.T) {
 func TestAStatementIsOneBoundedLine(t *testing.T) {
 	for _, s := range usage.ParseHeader(http.Header{"Content-Signal": {strings.Repeat("\n\x1b", 9000)}, "Tdm-Policy": {strings.Repeat("x", 9000)}}) {
 		if text := s.String(); len(text) > 2000 || strings.ContainsAny(text, "\n\x1b") {
-			t.Errorf("got %d bytes: %.300s", len(text), text)
+			t.Errorf("got %d bytes, want one printable line of 2,000 at most: %.300s", len(text), text)
 		}
 	}
 }
@@ -95,13 +95,13 @@ func TestForNamesWhoSaysSo(t *testing.T) {
 		"content-usage: train-ai=n\ncontent-signal: ai-train=no"))
 	said := usage.ParseRobots(p, "ExampleBot", "/")
 	if got, by, _ := usage.For(said, "train-ai"); got != usage.Disallow || by.Line != 4 || by.By != "Content-Usage" {
-		t.Errorf("got %v by %v", got, by)
+		t.Errorf("got %v by %v, want disallow by line 4", got, by)
 	}
 	if got, by, _ := usage.For(said[:1], "train-ai"); got != usage.Allow || by != said[0] {
-		t.Errorf("got %v by %v", got, by)
+		t.Errorf("got %v by %v, want allow by %v", got, by, said[0])
 	}
 	if got, by, _ := usage.For(said, "search"); got != usage.Unknown || by != (usage.Statement{}) {
-		t.Errorf("got %v by %v", got, by)
+		t.Errorf("got %v by %v, want unknown by none", got, by)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestNoFileSaysNothing(t *testing.T) {
 		}
 	}
 	if said := usage.ParseHeader(nil); said != nil {
-		t.Errorf("no header: got %v", said)
+		t.Errorf("no header: got %v, want none", said)
 	}
 }
 
@@ -126,13 +126,13 @@ func TestNoFileSaysNothing(t *testing.T) {
 func TestPreferencesAreText(t *testing.T) {
 	text, err := json.Marshal([]usage.Preference{usage.Unknown, usage.Disallow, usage.Allow, 9})
 	if err != nil || string(text) != `["unknown","disallow","allow","unknown"]` {
-		t.Errorf("got %s, %v", text, err)
+		t.Errorf(`got %s, %v, want ["unknown","disallow","allow","unknown"]`, text, err)
 	}
 	s := usage.ParseHeader(http.Header{"Content-Usage": {"train-ai=n"}})
 	text, err = json.Marshal(s)
 	var again []usage.Statement
 	if err != nil || json.Unmarshal(text, &again) != nil || !slices.Equal(again, s) {
-		t.Errorf("got %v of %v", again, s)
+		t.Errorf("got %v of %v, want it again", again, s)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestNoFileTakesLong(t *testing.T) {
 	soon := func(name string, ask func()) {
 		t.Helper()
 		if took := proc.CPUTime(ask); took > 2*time.Second {
-			t.Errorf("%s took %v", name, took)
+			t.Errorf("%s took %v, want 2s at most", name, took)
 		}
 	}
 	for name, path := range map[string]func(i int) string{
@@ -233,7 +233,7 @@ func TestNamesOfTDMRepHaveOneSpelling(t *testing.T) {
 	} {
 		what, _, err := usage.For(usage.ParseTDMRep([]byte(file), "/x"), usage.TrainAI)
 		if err != nil || what != usage.Disallow {
-			t.Errorf("%s: %v, %v", file, what, err)
+			t.Errorf("%s: got %v, %v, want disallow", file, what, err)
 		}
 	}
 }
@@ -264,7 +264,7 @@ func TestAnEscapedPathIsAsLongAsThatInUTF8(t *testing.T) {
 	} {
 		said := usage.ParseRobots(policy.Parse([]byte(file)), "a", "/%C3%A9")
 		if got := preference(t, said, usage.TrainAI); got != usage.Disallow {
-			t.Errorf("got %v of\n%s", got, file)
+			t.Errorf("got %v, want %v of\n%s", got, usage.Disallow, file)
 		}
 	}
 }
@@ -301,7 +301,7 @@ func TestCombine(t *testing.T) {
 	} {
 		got, by, err := usage.Combine(row.use, row.robots, "ExampleBot", row.target, usage.ParseHeader(row.header)...)
 		if got != row.want || (err != nil) != row.fails {
-			t.Errorf("%s: got %v by %v, %v", row.name, got, by, err)
+			t.Errorf("%s: got %v by %v, %v, want %v, an error: %v", row.name, got, by, err, row.want, row.fails)
 		}
 	}
 }

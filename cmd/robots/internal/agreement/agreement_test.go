@@ -133,7 +133,7 @@ func TestAgreementsAreLoggedOnce(t *testing.T) {
 			"level=": 4,
 		} {
 			if n := strings.Count(log.String(), text); n != want {
-				t.Errorf("%d times %s in\n%s", n, text, log)
+				t.Errorf("%d times %s, want %d, in\n%s", n, text, want, log)
 			}
 		}
 	})

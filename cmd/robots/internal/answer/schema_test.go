@@ -2,7 +2,6 @@ package answer
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -64,7 +63,7 @@ func TestZerosAreNull(t *testing.T) {
 	for f := range v.Type().Fields() {
 		value, there := fields[f.Tag.Get("json")]
 		if null := f.Tag.Get("zero") == "null"; f.IsExported() && f.Name != "Purpose" && (!there || (value == nil) != null) {
-			t.Errorf("%s is %s", f.Name, fmt.Sprint(value))
+			t.Errorf("%s is %v, want null: %v", f.Name, value, null)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func TestURLsAreReadByOneRule(t *testing.T) {
 			c.wrongInMatch = c.wrong
 		} else if c.url != "" { // a record of --jsonl is read as by readURL
 			if target, err := ReadTarget(policy.RFC9309, c.text, true); err != nil || target != TargetOf(c.url) {
-				t.Errorf("in a record, readTarget(%q) = %q, %v", c.text, target, err)
+				t.Errorf("in a record, readTarget(%q) = %q, %v, want %q", c.text, target, err, TargetOf(c.url))
 			}
 		}
 		target, err := ReadTarget(policy.RFC9309, c.text, false)
@@ -111,7 +111,7 @@ func FuzzReadTarget(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		target, err := ReadTarget(policy.RFC9309, text, true)
 		if err == nil && (!strings.HasPrefix(target, "/") || strings.ContainsFunc(target, Blank)) {
-			t.Errorf("readTarget(%q) = %q", text, target)
+			t.Errorf("readTarget(%q) = %q, want a slash first, and no blank", text, target)
 		}
 		if trimmed := strings.TrimSpace(text); err == nil && strings.HasPrefix(trimmed, "/") && !strings.HasPrefix(trimmed, "//") {
 			if want, _, _ := strings.Cut(trimmed, "#"); target != want {

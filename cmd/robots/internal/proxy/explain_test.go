@@ -21,6 +21,6 @@ func TestFailuresHaveTheirNames(t *testing.T) {
 		}
 	}
 	if status, kind := failureOf(&net.DNSError{IsTimeout: true}); status != 504 || kind != "connection_timeout" {
-		t.Errorf("late: %d %s", status, kind)
+		t.Errorf("late: got %d %s, want 504 connection_timeout", status, kind)
 	}
 }

@@ -28,7 +28,7 @@ func TestLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := c.Leaf.VerifyHostname(host); err != nil || c.Leaf.IsCA || c.Leaf.NotAfter.After(a.ca.Leaf.NotAfter) {
-			t.Errorf("%s: %v, %v", host, err, c.Leaf)
+			t.Errorf("%s: got %v, %v, want a leaf for it, no longer than its CA", host, err, c.Leaf)
 		}
 		if names := c.Leaf.DNSNames; len(names) > 0 && names[0] != strings.TrimSuffix(host, ".") {
 			t.Errorf("%s: OpenSSL finds no %q", host, names)
@@ -38,7 +38,7 @@ func TestLeaves(t *testing.T) {
 	for host, permitted := range map[string]bool{"example.com": true, "a.example.com": true, "example.org": false,
 		"badexample.com": false, "192.0.2.1": false, "2001:db8::1": false} {
 		if _, err := some.Leaf(host); (err == nil) != permitted {
-			t.Errorf("%s: %v", host, err)
+			t.Errorf("%s: got %v, want it permitted: %v", host, err, permitted)
 		}
 	}
 	if !some.ca.Leaf.PermittedDNSDomainsCritical {
@@ -60,7 +60,7 @@ func TestNoAuthorityWithoutACA(t *testing.T) {
 			pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: leafKey})},
 	} {
 		if _, err := NewAuthority(pair[0], pair[1]); err == nil {
-			t.Error(name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 }

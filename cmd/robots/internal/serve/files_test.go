@@ -109,7 +109,7 @@ func TestLongRulesTakeMemoryThatIsBounded(t *testing.T) {
 			w := httptest.NewRecorder()
 			v.ServeHTTP(w, r)
 			if w.Code != 429 && w.Code != 403 || w.Body.Len() > 4<<10 || !v.held.TryTake(length) || len(v.turns.Bounded) > 0 {
-				t.Errorf("%s: %d, %d bytes, of which some are held", q, w.Code, w.Body.Len())
+				t.Errorf("%s: got %d, %d bytes, want 429 or 403, few, and nothing held", q, w.Code, w.Body.Len())
 			}
 			v.held.Release(length)
 		}
@@ -142,7 +142,7 @@ func TestFewFilesAreReadAtATime(t *testing.T) {
 			path := []string{"/?site=", "/v1/robots?origin=", "/v1/decide?as=all&url="}[i%3]
 			all.Go(func() {
 				if status, text, _ := v.ask(t.Context(), "GET", fmt.Sprintf("%shttp://s%d.example", path, i), ""); status != 200 {
-					t.Errorf("%s: %d %s", path, status, text)
+					t.Errorf("%s: %d %s, want 200", path, status, text)
 				}
 			})
 		}

@@ -19,14 +19,14 @@ func TestNothingIsDecidedForAClientThatHasLeft(t *testing.T) {
 		w := httptest.NewRecorder()
 		v.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/?site=http://a.example&urls=/private", nil))
 		if got := strings.Contains(w.Body.String(), "Refused by line 2"); got != want {
-			t.Errorf("the client has left %v: decided %v, status %d", ctx == left, got, w.Code)
+			t.Errorf("the client has left %v: decided %v, want %v; status %d", ctx == left, got, want, w.Code)
 		}
 		a, err := v.newPageAnswer(&pageForm{Pasted: true, Robots: "User-agent: *\nDisallow: /\n"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := a.pasted(ctx); (err == nil) != want {
-			t.Errorf("a file, the client has left %v: %v", ctx == left, err)
+			t.Errorf("a file, the client has left %v: %v, want an answer: %v", ctx == left, err, want)
 		}
 	}
 }

@@ -93,14 +93,14 @@ func TestServeTurnsKeepThePace(t *testing.T) {
 		first, took := v.turn(question)
 		if took != 5*time.Second || *first.Delay != "5s" || !first.Allowed || first.RetryAfter != nil ||
 			len(*first.Turn) != 26 {
-			t.Errorf("after robots.txt: %v, %+v", took, first)
+			t.Errorf("after robots.txt: got %+v after %v, want a turn", first, took)
 		}
 		if want := began.Add(5*time.Second + 2*time.Minute); !first.Expires.Equal(want) {
 			t.Errorf("it expires %v, want %v", first.Expires, want)
 		}
 		d := first.Decision
 		if !d.Allowed || d.URL != "http://a.example/x" || d.Agent != "slow" || d.Robots.Outcome != answer.OutcomeRules {
-			t.Errorf("decision: %+v", d)
+			t.Errorf("got the decision %+v, want that of slow for http://a.example/x, by rules", d)
 		}
 		time.AfterFunc(7*time.Second, func() { v.end(first, "") })
 		second, took := v.turn(question)
@@ -116,11 +116,11 @@ func TestServeTurnsKeepThePace(t *testing.T) {
 			t.Errorf("after a 429: %v, want 20s", took)
 		}
 		if status, _, _ := v.ask(t.Context(), "DELETE", "/v1/turns/"+*third.Turn, ""); status != 204 {
-			t.Errorf("DELETE: %d", status)
+			t.Errorf("DELETE: %d, want 204", status)
 		}
 		for _, method := range []string{"POST", "DELETE"} {
 			if status, text, _ := v.ask(t.Context(), method, "/v1/turns/"+*third.Turn, ""); status != 404 {
-				t.Errorf("%s again: %d %s", method, status, text)
+				t.Errorf("%s again: %d %s, want 404", method, status, text)
 			}
 		}
 		if _, took := v.turn(`{"url":"http://b.example/"}`); took != time.Second {
@@ -172,7 +172,7 @@ func TestServeTurnsExpire(t *testing.T) {
 		v := newTurnService(t, 1, turnSite)
 		first, _ := v.turn(`{"url":"http://a.example/"}`)
 		if status, text, _ := v.ask(t.Context(), "POST", "/v1/turns", `{"url":"http://b.example/"}`); status != 429 {
-			t.Errorf("beyond the bound: %d %s", status, text)
+			t.Errorf("beyond the bound: %d %s, want 429", status, text)
 		}
 		time.Sleep(2*time.Minute - time.Nanosecond)
 		if len(v.turns.Bounded) != 1 {
@@ -184,7 +184,7 @@ func TestServeTurnsExpire(t *testing.T) {
 			t.Errorf("after its expiry: %v, want 1s", took)
 		}
 		if status, text, _ := v.ask(t.Context(), "POST", "/v1/turns/"+*first.Turn, ""); status != 404 {
-			t.Errorf("the end of one that has expired: %d %s", status, text)
+			t.Errorf("the end of one that has expired: %d %s, want 404", status, text)
 		}
 	})
 }
@@ -208,7 +208,7 @@ func TestServeTurnsOfClientsThatHangUp(t *testing.T) {
 			v.ServeHTTP(w, r)
 			synctest.Wait()
 			if n := len(v.turns.Bounded); n > 0 || strings.Contains(w.Body.String(), `"turn":"`) != answered {
-				t.Errorf("%s: %d turns are left; it was answered %s", name, n, w.Body)
+				t.Errorf("%s: %d turns are left, want none; got %s, want a turn: %v", name, n, w.Body, answered)
 			}
 			if _, took := v.turn(`{"url":"http://a.example/"}`); took > time.Second {
 				t.Errorf("%s: the next waited %v, want 1s at most", name, took)
@@ -236,11 +236,11 @@ func TestServeTurnsEndWithTheService(t *testing.T) {
 		time.AfterFunc(3*time.Second, v.drain)
 		status, text, took := v.ask(t.Context(), "POST", "/v1/turns", `{"url":"http://a.example/"}`)
 		if status != 503 || took != 3*time.Second {
-			t.Errorf("%d after %v: %s", status, took, text)
+			t.Errorf("got %d after %v, want 503 after 3s: %s", status, took, text)
 		}
 		v.turns.Close()
 		if n := len(v.turns.Bounded); n > 0 {
-			t.Errorf("%d turns are left", n)
+			t.Errorf("%d turns are left, want none", n)
 		}
 	})
 }
@@ -260,7 +260,7 @@ func TestServeTurnsAreDecidedAgain(t *testing.T) {
 		time.AfterFunc(90*time.Second, func() { v.end(first, "") })
 		a, took := v.turn(`{"url":"http://a.example/","wait":"2m"}`)
 		if a.Allowed || a.Turn != nil || a.Decision.Reason != "rule" || took < 90*time.Second {
-			t.Errorf("%+v after %v", a, took)
+			t.Errorf("got %+v after %v, want it refused by a rule, after 90s or more", a, took)
 		}
 	})
 }

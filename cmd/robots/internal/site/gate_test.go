@@ -33,7 +33,7 @@ func TestReadTakesTheBodyOfA200Alone(t *testing.T) {
 	})
 	res, body, err := new(Network).Read(t.Context(), via, "http://a.example/", 1)
 	if err != nil || res.StatusCode != http.StatusNotFound || body != nil {
-		t.Errorf("got %v, %q, %v", res, body, err)
+		t.Errorf("got %v, %q, %v, want 404 and no body", res, body, err)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestFetcherForADialectIsLikeTheOther(t *testing.T) {
 	}
 	other := g.FetcherFor(policy.Yandex)
 	if other.Dialect != policy.Yandex || g.FetcherFor(policy.RFC9309) != g.Fetcher {
-		t.Errorf("the dialects are %v and %v", other.Dialect, g.FetcherFor(policy.RFC9309).Dialect)
+		t.Errorf("the dialects are %v and %v, want Yandex and the Fetcher of the gate", other.Dialect, g.FetcherFor(policy.RFC9309).Dialect)
 	}
 	for _, field := range reflect.VisibleFields(f.Type()) {
 		if field.IsExported() && field.Name != "Dialect" {

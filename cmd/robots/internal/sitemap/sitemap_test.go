@@ -180,7 +180,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		parse(bytes.NewReader(data), func(loc string) error {
 			if loc == "" || len(loc) > maxLoc {
-				t.Errorf("got a URL of %d bytes", len(loc))
+				t.Errorf("got a URL of %d bytes, want 1 to %d", len(loc), maxLoc)
 			}
 			return nil
 		}, func(string) error { return nil })
