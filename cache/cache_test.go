@@ -70,7 +70,7 @@ func brief(r *fetch.Result) string {
 
 // sourceOf is what a Fetcher brings.
 func sourceOf(f *fetch.Fetcher) *cache.Source {
-	return &cache.Source{Load: f.Fetch, Reader: f.Reader(), Dialect: f.Dialect}
+	return &cache.Source{Load: f.Fetch, Reader: f.Reader()}
 }
 
 func (s *site) count() int {

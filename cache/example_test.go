@@ -71,8 +71,8 @@ func ExampleSource() {
 	}
 
 	var c cache.Cache
+	f := &fetch.Fetcher{UserAgent: "ExampleBot/1.0"}
 	for _, d := range []policy.Dialect{policy.RFC9309, policy.Google} {
-		f := &fetch.Fetcher{UserAgent: "ExampleBot/1.0", Dialect: d}
 		r, _, err := c.Get(context.Background(), o, &cache.Source{Load: f.Fetch, Reader: f.Reader(), Dialect: d})
 		if err != nil {
 			fmt.Println(err)

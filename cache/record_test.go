@@ -54,11 +54,13 @@ func TestAStoredAnswerMeansInEachDialectWhatItSays(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						asked := 0
 						source := func(d policy.Dialect) *cache.Source {
-							return sourceOf(&fetch.Fetcher{Dialect: d, Retries: -1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+							src := sourceOf(&fetch.Fetcher{Retries: -1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 								asked++
 								return &http.Response{StatusCode: answer.status, ProtoMajor: 1, ProtoMinor: 1, Header: header("Cache-Control", "max-age=3600"),
 									Request: req, Body: io.NopCloser(bytes.NewReader([]byte(answer.file)))}, nil
 							})})
+							src.Dialect = d
+							return src
 						}
 						o, store := origin(t, "https://a.example"), new(memStore)
 						read := func(d policy.Dialect) *fetch.Result {
@@ -80,6 +82,7 @@ func TestAStoredAnswerMeansInEachDialectWhatItSays(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
+						want = want.In(reader)
 						if got.Dialect != reader || (got.Err == nil) != (want.Err == nil) || got.Policy.Reason() != want.Policy.Reason() || got.Policy.String() != want.Policy.String() {
 							t.Errorf("read as %v, %v, %v, want %v, %v", got.Dialect, got.Policy.Reason(), got.Err, want.Policy.Reason(), want.Err)
 						}
@@ -112,7 +115,7 @@ func TestEachDialectHasItsOwnInMemory(t *testing.T) {
 	})
 }
 
-// A Load that reads in another dialect than its Source names is read again; without a file to
+// What a Load has read in another dialect than its Source names is read again; without a file to
 // read, the answer is an outage that says what to do.
 func TestALoadOfAnotherDialectIsReadAgain(t *testing.T) {
 	body := []byte(manyReadings)

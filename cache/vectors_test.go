@@ -111,12 +111,12 @@ func TestRobotsStateMachineVectors(t *testing.T) {
 }
 
 func (v robotsVector) run(t *testing.T, mode string, outage cache.Outage) {
-	c, f, start := v.cache(outage), v.fetcher(), time.Now()
+	c, start := v.cache(outage), time.Now()
 	var requests atomic.Int32
-	f.Transport = roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+	src := v.source(roundtrip.Func(func(req *http.Request) (*http.Response, error) {
 		requests.Add(1)
 		return v.answerTo(req, time.Since(start)).send(req)
-	})
+	}))
 	var leaving sync.WaitGroup
 	defer leaving.Wait()
 	for i, l := range v.Lookups {
@@ -131,7 +131,7 @@ func (v robotsVector) run(t *testing.T, mode string, outage cache.Outage) {
 			want = "disallow"
 		}
 		ask := func(ctx context.Context) {
-			if got := verdict(ctx, t, c, f, l.URL); got != want && (want != "either" || got == "error") {
+			if got := verdict(ctx, t, c, src, l.URL); got != want && (want != "either" || got == "error") {
 				t.Errorf("mode %s, lookup %d (%gs %s): %s, want %s; %s", mode, i, l.TS, l.URL, got, want, v.Note)
 			}
 		}
@@ -183,14 +183,14 @@ func (v robotsVector) cache(outage cache.Outage) *cache.Cache {
 	return c.WithoutSpread().WithSteadyRetry()
 }
 
-func (v robotsVector) fetcher() *fetch.Fetcher {
-	f := &fetch.Fetcher{UserAgent: "examplebot/1.0", Retries: -1}
+func (v robotsVector) source(rt http.RoundTripper) *cache.Source {
+	src := sourceOf(&fetch.Fetcher{Transport: rt, UserAgent: "examplebot/1.0", Retries: -1})
 	for _, s := range v.Server {
 		if s.Answer.Status == http.StatusTooManyRequests && v.Config.Status429 != "unavailable" {
-			f.Dialect = policy.Google
+			src.Dialect = policy.Google
 		}
 	}
-	return f
+	return src
 }
 
 func (v robotsVector) answerTo(req *http.Request, t time.Duration) (a answer) {
@@ -203,8 +203,8 @@ func (v robotsVector) answerTo(req *http.Request, t time.Duration) (a answer) {
 	return a
 }
 
-func verdict(ctx context.Context, t *testing.T, c *cache.Cache, f *fetch.Fetcher, raw string) string {
-	r, _, err := c.Get(ctx, origin(t, raw), sourceOf(f))
+func verdict(ctx context.Context, t *testing.T, c *cache.Cache, src *cache.Source, raw string) string {
+	r, _, err := c.Get(ctx, origin(t, raw), src)
 	u, _ := url.Parse(raw)
 	switch {
 	case err != nil || r == nil:

@@ -142,7 +142,7 @@ type Transport struct {
 	// the User-Agent to be sent.
 	Token string
 
-	// Dialect is how robots.txt is read. If zero, policy.RFC9309.
+	// Dialect is how robots.txt is read, whatever fetched it. If zero, policy.RFC9309.
 	Dialect policy.Dialect
 
 	// Uses are what the fetched pages are for, in the labels of usage.Table: "train-ai", "ai-use", "search" (from a
@@ -162,11 +162,10 @@ type Transport struct {
 	// If nil, robots.txt decides everywhere.
 	Override func(fetch.Origin) *policy.Policy
 
-	// Fetcher reads robots.txt. If nil, one with Base, UserAgent, Dialect and Sign.
+	// Fetcher reads robots.txt. If nil, one with Base, UserAgent and Sign.
 	//
-	// If it leaves any of Transport, UserAgent, Dialect and Sign zero, or there is a Pacer, a copy of it is used, filled
-	// from this Transport: Transports with one Fetcher then have MaxFetches each. Two different Dialects are an error of
-	// every request.
+	// If it leaves any of Transport, UserAgent and Sign zero, or there is a Pacer, a copy of it is used, filled from this
+	// Transport: Transports with one Fetcher then have MaxFetches each.
 	Fetcher *fetch.Fetcher
 
 	// Cache keeps what was read. If nil, the Transport makes one. Several Transports may share a Cache: each gets what was
@@ -321,7 +320,7 @@ func (g *gate) init(t *Transport) {
 		g.cache, g.ownCache, g.closing = new(cache.Cache), true, make(chan struct{})
 	}
 	g.sign, g.fetcher = t.Sign, t.filledFetcher(g)
-	g.memory = cache.Source{Reader: g.fetcher.Reader(), Dialect: g.fetcher.Dialect}
+	g.memory = cache.Source{Reader: g.fetcher.Reader(), Dialect: t.Dialect}
 	g.source = g.memory
 	g.source.Load = g.load
 	if t.Trace != nil {
@@ -340,9 +339,6 @@ func (t *Transport) check(g *gate) error {
 	case g.base == self || f.Transport == self:
 		return notSentf("client: the Transport is its own Base: set Base (or Fetcher.Transport) to what sends, " +
 			"not to the gate or to nil where http.DefaultTransport is the gate")
-	case f.Dialect != t.Dialect && t.Dialect != policy.RFC9309:
-		return notSentf("client: Fetcher.Dialect is %v but Transport.Dialect is %v: set one of them, or both alike",
-			f.Dialect, t.Dialect)
 	case !httpguts.ValidHeaderFieldValue(f.UserAgent):
 		return notSentf("client: the UserAgent %q cannot be sent: take out its control characters", cut(f.UserAgent))
 	}
@@ -354,8 +350,8 @@ func (t *Transport) filledFetcher(g *gate) *fetch.Fetcher {
 	given := cmp.Or(t.Fetcher, new(fetch.Fetcher))
 	f := &fetch.Fetcher{
 		Transport: given.Transport, Through: given.Through, UserAgent: cmp.Or(given.UserAgent, t.UserAgent),
-		Sign: given.Sign, Dialect: cmp.Or(given.Dialect, t.Dialect), Timeout: given.Timeout, Retries: given.Retries,
-		MaxFetches: given.MaxFetches, ObeyWalls: given.ObeyWalls, SameHost: given.SameHost,
+		Sign: given.Sign, Timeout: given.Timeout, Retries: given.Retries, MaxFetches: given.MaxFetches,
+		ObeyWalls: given.ObeyWalls, SameHost: given.SameHost,
 	}
 	if f.Transport == nil {
 		f.Transport = t.Base
@@ -373,8 +369,7 @@ func (t *Transport) filledFetcher(g *gate) *fetch.Fetcher {
 			}
 			return robotsLine{g, wire}
 		}
-	} else if (given.Transport != nil || t.Base == nil) && f.UserAgent == given.UserAgent && f.Dialect == given.Dialect &&
-		(given.Sign != nil || t.Sign == nil) {
+	} else if (given.Transport != nil || t.Base == nil) && f.UserAgent == given.UserAgent && (given.Sign != nil || t.Sign == nil) {
 		return given
 	}
 	return f

@@ -497,7 +497,7 @@ func TestAFetchersBlanksAreFilled(t *testing.T) {
 		{"Transport and UserAgent", &fetch.Fetcher{Retries: -1}, "ExampleBot/1.0", nil},
 		{"Transport", &fetch.Fetcher{UserAgent: "OtherBot/1.0"}, "OtherBot/1.0", nil},
 		{"UserAgent", &fetch.Fetcher{Transport: own}, "ExampleBot/1.0", own},
-		{"none", &fetch.Fetcher{Transport: own, UserAgent: "OtherBot/1.0", Dialect: policy.Google}, "OtherBot/1.0", own},
+		{"none", &fetch.Fetcher{Transport: own, UserAgent: "OtherBot/1.0"}, "OtherBot/1.0", own},
 	} {
 		base := &web{robots: robots}
 		over := cmp.Or(row.over, base)
@@ -516,15 +516,19 @@ func TestAFetchersBlanksAreFilled(t *testing.T) {
 	}
 }
 
-// Dialect is how the Transport's own Fetcher reads: to Google a 401 allows everything, to
-// the dialect of 1996 it forbids everything.
+// Dialect is how a robots.txt is read, whatever Fetcher fetched it, and what Trace tells of: to Google a 401 allows
+// everything, to the dialect of 1996 it forbids everything.
 func TestTheDialectIsThatOfTheTransport(t *testing.T) {
+	f := &fetch.Fetcher{UserAgent: "ExampleBot/1.0", Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+		return answer(401, "", ""), nil
+	})}
 	for dialect, want := range map[policy.Dialect]bool{policy.Google: true, policy.Original: false} {
-		rt := &client.Transport{Dialect: dialect, Base: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
-			return answer(401, "", ""), nil
-		})}
-		if a, err := rt.Decide(t.Context(), parse("http://a.example/")); err != nil || a.Allowed != want {
-			t.Errorf("%v: got %v, %v, want Allowed %v", dialect, a, err, want)
+		var told *fetch.Result
+		trace := &client.Trace{Fetched: func(_ context.Context, _ fetch.Origin, r *fetch.Result, _ time.Duration, _ error) { told = r }}
+		rt := &client.Transport{Dialect: dialect, Fetcher: f, Trace: trace}
+		a, err := rt.Decide(t.Context(), parse("http://a.example/"))
+		if err != nil || a.Allowed != want || told == nil || told.Dialect != dialect || (told.Err == nil) != want {
+			t.Errorf("%v: got %v, %v, and the Trace is told of %v; want Allowed %v", dialect, a, err, told, want)
 		}
 	}
 }

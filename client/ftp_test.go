@@ -60,9 +60,9 @@ func TestFTPPages(t *testing.T) {
 		{"ftp:a.example/x", "error"},
 		{"ftp:///x", "error"},
 	} {
-		for name, f := range map[string]*fetch.Fetcher{"RFC 9309": {}, "Google": {Dialect: policy.Google}} {
+		for _, dialect := range []policy.Dialect{policy.RFC9309, policy.Google} {
 			var sent []string
-			rt := &client.Transport{Base: ftpWeb(robots, &sent), Fetcher: f, Sign: func(*http.Request) error {
+			rt := &client.Transport{Base: ftpWeb(robots, &sent), Dialect: dialect, Sign: func(*http.Request) error {
 				t.Errorf("%s: Sign was called, for what has no fields", c.url)
 				return nil
 			}}
@@ -70,23 +70,23 @@ func TestFTPPages(t *testing.T) {
 			_, err := rt.RoundTrip(req)
 			_, refused := err.(*client.DisallowedError)
 			if err != nil && !errors.Is(err, client.ErrNotSent) {
-				t.Errorf("%s, %s: got %v, want ErrNotSent", name, c.url, err)
+				t.Errorf("%s, %s: got %v, want ErrNotSent", dialect, c.url, err)
 			}
 			switch {
 			case c.want == "" && (!refused || sent != nil), c.want == "error" && (err == nil || refused || sent != nil):
-				t.Errorf("%s, %s: sent %q, %v, want %q", name, c.url, sent, err, c.want)
+				t.Errorf("%s, %s: sent %q, %v, want %q", dialect, c.url, sent, err, c.want)
 			case c.want != "" && c.want != "error" && (err != nil || !slices.Equal(sent, []string{c.want})):
-				t.Errorf("%s, %s: sent %q, %v, want %q", name, c.url, sent, err, c.want)
+				t.Errorf("%s, %s: sent %q, %v, want %q", dialect, c.url, sent, err, c.want)
 			}
 			d, derr := rt.Decide(t.Context(), req.URL)
 			if (derr != nil) != (c.want == "error") || d.Allowed != (err == nil) {
-				t.Errorf("%s, %s: got %v, %v by Decide, want what RoundTrip says: %v", name, c.url, d, derr, err)
+				t.Errorf("%s, %s: got %v, %v by Decide, want what RoundTrip says: %v", dialect, c.url, d, derr, err)
 			}
 			if c.want == "error" {
 				continue
 			}
 			if p, err := rt.Lookup(t.Context(), req.URL); err != nil || p.Decide("x", "/private/").Allowed {
-				t.Errorf("%s, %s: got %v, %v by Lookup, want a policy that disallows /private/", name, c.url, p, err)
+				t.Errorf("%s, %s: got %v, %v by Lookup, want a policy that disallows /private/", dialect, c.url, p, err)
 			}
 		}
 	}

@@ -310,10 +310,13 @@ func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Ans
 	return a, nil
 }
 
-// load reads the robots.txt of o, for the cache, and reports that to Trace.
+// load reads the robots.txt of o in the dialect of the gate, for the cache, and reports that to Trace.
 func (g *gate) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 	start := time.Now()
 	res, err := g.fetcher.Fetch(ctx, o, prev)
+	if err == nil {
+		res = res.In(g.source.Dialect)
+	}
 	if g.keeper != nil {
 		g.fetchErrs.note(o, err)
 	}

@@ -10,14 +10,12 @@ import (
 
 	"github.com/robotsgate/robotsgate/client/internal/pace"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 // A field that fetch.Fetcher gains must not be lost where blanks are filled.
 func TestAFilledFetcherLosesNoField(t *testing.T) {
 	f := fetch.Fetcher{
-		Sign: func(*http.Request) error { return nil }, Dialect: policy.Google, Timeout: 7, Retries: 7, MaxFetches: 7,
-		ObeyWalls: true, SameHost: true,
+		Sign: func(*http.Request) error { return nil }, Timeout: 7, Retries: 7, MaxFetches: 7, ObeyWalls: true, SameHost: true,
 	}
 	base := new(http.Transport)
 	filled := (&Transport{Base: base, UserAgent: "ExampleBot/1.0", Fetcher: &f}).filledFetcher(new(gate))

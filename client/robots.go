@@ -106,7 +106,7 @@ func (g *gate) learn(r *ruling, group policy.Group) {
 		rules = nil
 	}
 	reader := r.token
-	if d := g.fetcher.Dialect; d != policy.RFC9309 {
+	if d := g.source.Dialect; d != policy.RFC9309 {
 		reader += " " + d.String()
 	}
 	g.keeper.Learn(r.origin, reader, rules, group)

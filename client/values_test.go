@@ -105,7 +105,6 @@ func TestEveryErrorOfOursIsErrNotSent(t *testing.T) {
 		"a dot segment":     {&client.Transport{}, parse("http://a.example/%2e%2e/x"), nil, "resolve it"},
 		"ftp":               {&client.Transport{}, parse("ftp://a.example/x?y"), nil, "%3F"},
 		"a bad UserAgent":   {&client.Transport{UserAgent: "a\nb"}, x, nil, "UserAgent"},
-		"two dialects":      {&client.Transport{Dialect: policy.Google, Fetcher: &fetch.Fetcher{Dialect: policy.Bing}}, x, nil, "set one of them"},
 		"Sign":              {&client.Transport{Sign: func(*http.Request) error { return vault }}, x, nil, "vault away"},
 		"closed":            {closed, x, nil, "closed"},
 		"a WebSocket":       {&client.Transport{}, parse("ws://a.example/x"), nil, "http, https or ftp|ws://a.example/x"},

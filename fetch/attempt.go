@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
+	"github.com/robotsgate/robotsgate/policy"
 )
 
 // ask sends the request for one hop, and repeats it after a failure that may be temporary.
@@ -251,7 +252,7 @@ func (s *sending) read(a *response, res *http.Response) (err error) {
 		}
 	}
 	a.retryAfter = RetryAfter(a.status, a.header, a.at)
-	if outcomeOf(a.status, s.Dialect) == rules {
+	if outcomeOf(a.status, policy.RFC9309) == rules {
 		a.body, err = readFile(res, s.admit)
 	}
 	return err

@@ -49,7 +49,7 @@ func TestValidatorsAreSentWhereTheyBelong(t *testing.T) {
 		{"tag with a line end", stored("ETag", "\"v1\r\nCookie: x\""), "", ""},
 		{"unavailable", with(func(r *fetch.Result) { r.StatusCode = 404 }), "", ""},
 		{"unreachable", with(func(r *fetch.Result) { r.Err = http.ErrServerClosed }), "", ""},
-		{"of another dialect", with(func(r *fetch.Result) { r.Dialect = policy.Google }), "", ""},
+		{"of another dialect", with(func(r *fetch.Result) { r.Dialect = policy.Google }), tag, date},
 		{"from another URL", with(func(r *fetch.Result) { r.Redirects = []string{"http://b.test/r"} }), "", ""},
 		{"the zero Result", &fetch.Result{}, "", ""},
 	} {
@@ -91,12 +91,12 @@ func TestValidatorsFollowTheirURLOverRedirects(t *testing.T) {
 
 func TestRFC9111_A304RenewsWhatIsStored(t *testing.T) {
 	prev := stored("ETag", tag, "Age", "3000", "Date", date, "Cache-Control", "max-age=60", "X-Old", "kept", "Content-Type", "text/plain")
-	prev.Truncated = true
+	prev.Truncated, prev.Dialect = true, policy.Google
 	rt, _ := answers(response(304, "", "ETag", tag, "Cache-Control", "max-age=3600", "X-New", "added", "Content-Type", "text/html", "Set-Cookie", "a=b"))
 	f := fetch.Fetcher{Transport: rt}
 	before := time.Now()
 	r := fetched(t, &f, "http://a.test", prev, "rules")
-	if r == prev || r.Policy != prev.Policy || r.StatusCode != 200 || string(r.Body) != file || !r.Truncated || r.Time.Before(before) {
+	if r == prev || r.Policy != prev.Policy || r.Dialect != prev.Dialect || r.StatusCode != 200 || string(r.Body) != file || !r.Truncated || r.Time.Before(before) {
 		t.Errorf("got %v", r)
 	}
 	for name, want := range map[string]string{

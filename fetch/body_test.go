@@ -72,7 +72,8 @@ func TestExtension_AFileThatIsTooLongIsOpenForYandex(t *testing.T) {
 			if d == policy.Yandex && size > fetch.MaxBytes {
 				want = "allow"
 			}
-			r := fetched(t, &fetch.Fetcher{Transport: rt, Dialect: d}, "http://a.test", nil, want)
+			r := fetched(t, &fetch.Fetcher{Transport: rt}, "http://a.test", nil, "rules").In(d)
+			check(t, r, nil, want)
 			if r.Truncated != (size > fetch.MaxBytes) || r.Dialect != d {
 				t.Errorf("%d bytes: Truncated %v, Dialect %v", size, r.Truncated, r.Dialect)
 			}

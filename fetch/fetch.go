@@ -7,9 +7,9 @@
 //   - "unreachable": a 5xx, a network failure, or an answer that cannot be used. Nothing is allowed.
 //   - an error: the site was not asked, and nothing is known.
 //
-// What a status means in each [policy.Dialect] is one table, in resolution.go. Redirects are followed across hosts (see
-// Fetcher.SameHost), but the rules bind only the origin that was asked. No redirect leads to a more private network
-// than the origin's, as far as addresses are known, or to FTP.
+// Fetch reads by RFC 9309, and (*Result).In in another dialect. What a status means in each is one table, in
+// resolution.go. Redirects are followed across hosts (see Fetcher.SameHost), but the rules bind only the origin that was
+// asked. No redirect leads to a more private network than the origin's, as far as addresses are known, or to FTP.
 //
 // Requests carry a User-Agent, the accepted types, and validators, and nothing of the caller's. A Transport that adds
 // credentials would give them to every origin: put what adds them above the gate. An ftp origin is read by what is
@@ -52,9 +52,9 @@ const (
 
 const defaultUserAgent = "Go-http-client/1.1" // net/http sends it for those who set none
 
-// Fetcher reads robots.txt files. The zero value is ready: it sends through hardened copies of http.DefaultTransport
-// and reads by RFC 9309. A Fetcher is safe for concurrent use, and calls Through and Sign concurrently. After the first
-// Fetch its fields must not change, and it must not be copied.
+// Fetcher reads robots.txt files. The zero value is ready: it sends through hardened copies of http.DefaultTransport.
+// A Fetcher is safe for concurrent use, and calls Through and Sign concurrently. After the first Fetch its fields must
+// not change, and it must not be copied.
 type Fetcher struct {
 	// Transport sends the requests. If nil, http.DefaultTransport does.
 	//
@@ -88,9 +88,6 @@ type Fetcher struct {
 	// It may set header fields, and should look at the URL: redirects lead to any origin. An error ends the Fetch. A
 	// site that admits only signed requests answers others with 403, which allows everything. If nil, nothing is called.
 	Sign func(*http.Request) error
-
-	// Dialect parses the file and decides what a status means. If zero, policy.RFC9309.
-	Dialect policy.Dialect
 
 	// Timeout bounds one Fetch: its requests, redirects and retries, and the pauses between them, but not the waits for
 	// a turn (Through) and for MaxFetches. A single request with its answer gets at most half of that. If zero, 30
@@ -138,14 +135,14 @@ func (f *Fetcher) Reader() string {
 	return reader
 }
 
-// Fetch reads the robots.txt of o. An error means that the site was not asked, or that Fetch did not wait for its
+// Fetch reads the robots.txt of o, by RFC 9309. An error means that the site was not asked, or that Fetch did not wait for its
 // answer: ctx ended, there was no turn (Through), it waited too long (ErrBusy), Sign failed, the address is not public
 // (ErrNotPublic), a proxy refused, or a field of the Fetcher is wrong. Whatever else a server or network does is a
 // Result. No trace or value in ctx reaches the Transport or the server.
 //
 // prev is an earlier Result of the same origin, for the same Reader, or nil. If its file had an ETag or
 // Last-Modified, Fetch sends them (RFC 9110 §13.1) to the URL that the file came from. A 304 then returns prev
-// renewed: its Policy, Body and StatusCode, its Header as updated, and a new Time.
+// renewed: its Policy, Dialect, Body and StatusCode, its Header as updated, and a new Time.
 func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -103,13 +103,14 @@ func FuzzResponse(f *testing.F) {
 	f.Add([]byte(head("HTTP/1.1 103 Early Hints")+reply(200, "")), uint8(0))
 	f.Fuzz(func(t *testing.T, message []byte, dialect uint8) {
 		fetcher := fetch.Fetcher{
-			Retries: -1, Dialect: policy.Dialect(dialect % 5), Timeout: 5 * time.Second,
+			Retries: -1, Timeout: 5 * time.Second,
 			Transport: piped(func() []byte { return message }),
 		}
 		r, err := fetcher.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+		r = r.In(policy.Dialect(dialect % 5))
 		check(t, r, err, verdict(r))
 		if r.RetryAfter < 0 || r.RetryAfter > 24*time.Hour {
 			t.Errorf("RetryAfter is %v", r.RetryAfter)

@@ -86,7 +86,7 @@ func (r *resolution) run() (*Result, error) {
 		if a.err != nil {
 			return r.failed(h, a)
 		}
-		switch outcomeOf(a.status, r.Dialect) {
+		switch outcomeOf(a.status, policy.RFC9309) {
 		case rules:
 			p, err := r.parse(a.body)
 			if err != nil {
@@ -130,7 +130,7 @@ func (r *resolution) parse(body []byte) (*policy.Policy, error) {
 		}
 		defer r.parsing.Release(1)
 	}
-	return r.Dialect.Parse(body), nil
+	return policy.Parse(body), nil
 }
 
 // failed concludes after an attempt without a usable answer. A failure of ours or of a proxy is an error: the site did
@@ -245,8 +245,8 @@ func (r *resolution) conclude(a response, p *policy.Policy) *Result {
 		a.at = time.Now()
 	}
 	return &Result{
-		Policy: p, Dialect: r.Dialect, StatusCode: a.status, Header: a.header, Time: a.at,
-		Redirects: r.chain, RedirectHeaders: r.headers, RetryAfter: a.retryAfter,
+		Policy: p, StatusCode: a.status, Header: a.header, Time: a.at, Redirects: r.chain,
+		RedirectHeaders: r.headers, RetryAfter: a.retryAfter,
 	}
 }
 

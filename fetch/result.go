@@ -32,7 +32,7 @@ type Result struct {
 	// Time is when the answer came, or when it was given up.
 	Time time.Time
 
-	// Dialect is the dialect that Policy was read in. In reads it in another.
+	// Dialect is the dialect that Policy was read in. Fetch reads by policy.RFC9309, and In in another.
 	Dialect policy.Dialect
 
 	// Truncated reports whether the file is longer than MaxBytes. Parse drops the line that
@@ -102,13 +102,12 @@ func isOfTheMoment(status int) bool {
 	return status >= 500 && status <= 599
 }
 
-// In returns the same answer as a Fetcher of dialect d would have read it: d decides what the
-// status means and what the file says. If d is r's own dialect, In returns r itself, unless that
-// was stored without its Policy: then In restores it.
+// In returns the same answer as dialect d reads it: d decides what the status means and what the
+// file says. If d is r's own dialect, In returns r itself, unless that was stored without its
+// Policy: then In restores it.
 //
-// Rules are read from Body. If there is none, the Result is unreachable, and Err says so:
-// the Body was dropped, or r's own dialect reads no file with that status, as Yandex with a
-// 206. An answer that broke off, or could not be used, stays unreachable.
+// Rules are read from Body, as Fetch returns it. If it was dropped, the Result is unreachable, and
+// Err says so. An answer that broke off, or could not be used, stays unreachable.
 func (r *Result) In(d policy.Dialect) *Result {
 	if d == r.Dialect && r.Policy != nil {
 		return r
@@ -117,9 +116,9 @@ func (r *Result) In(d policy.Dialect) *Result {
 	in.Dialect = d
 	was, is := outcomeOf(r.StatusCode, r.Dialect), outcomeOf(r.StatusCode, d)
 	switch {
-	case r.Err != nil && (was != unreachable || is == unreachable || causeOf(r.Err) == denied):
+	case r.Err != nil && (was != unreachable || is == unreachable || causeOf(r.Err) != ""):
 		in.Policy = policy.Unreachable() // not because of its status, or because of that in d too
-	case is == rules && r.Body != nil && (was == rules || len(r.Body) > 0): // what was not read may look empty
+	case is == rules && r.Body != nil:
 		in.Policy = d.Parse(r.Body)
 	case is == rules:
 		in.setUnreachable("its file was not kept, and another dialect needs it", "")

@@ -7,11 +7,11 @@ import (
 )
 
 // storedURL returns the URL that prev's file came from: only there may its validators be
-// sent. It returns "" if there is no file to validate, or it was read in another dialect.
+// sent. It returns "" if there is no file to validate.
 func (r *resolution) storedURL(first hop) string {
 	p := r.prev
 	switch {
-	case p == nil, p.Err != nil, p.Policy == nil, p.Dialect != r.Dialect, p.StatusCode < 200, p.StatusCode > 299:
+	case p == nil, p.Err != nil, p.Policy == nil, p.StatusCode < 200, p.StatusCode > 299:
 		return ""
 	case len(p.Redirects) > 0:
 		return p.Redirects[len(p.Redirects)-1]
@@ -54,7 +54,7 @@ func (r *resolution) renewed(h hop, a response) *Result {
 	}
 	a.header = header
 	res := r.conclude(a, r.prev.Policy)
-	res.StatusCode, res.Body, res.Truncated = r.prev.StatusCode, r.prev.Body, r.prev.Truncated
+	res.Dialect, res.StatusCode, res.Body, res.Truncated = r.prev.Dialect, r.prev.StatusCode, r.prev.Body, r.prev.Truncated
 	wall := ""
 	if r.prev.Wall { // without its file, prev may show no sign of one
 		wall = "what answered before"

@@ -66,10 +66,13 @@ func TestRFC9309_StatusFacts(t *testing.T) {
 		}
 		seen++
 		rt = append(rt, response(200, origins.File, ""))
-		f := fetch.Fetcher{Transport: &rt, Dialect: dialects[c.Profile], Retries: -1}
+		f := fetch.Fetcher{Transport: &rt, Retries: -1}
 		r, err := f.Fetch(t.Context(), originOf(t, "https://a.test"), nil)
-		if err != nil || verdictOf(r.Policy) != want || (r.Err != nil) != (want == origins.Disallow) {
-			t.Errorf("%s: got %s (%v, %v), want %s", c.ID, verdictOf(r.Policy), err, r.Err, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r = r.In(dialects[c.Profile]); verdictOf(r.Policy) != want || (r.Err != nil) != (want == origins.Disallow) {
+			t.Errorf("%s: got %s (%v), want %s", c.ID, verdictOf(r.Policy), r.Err, want)
 		}
 	}
 	if seen != 21 {

@@ -24,6 +24,7 @@ type visit struct {
 	https   bool
 	sites   []*origins.Origin // the first is the one
 	fetcher *fetch.Fetcher
+	dialect policy.Dialect
 
 	verdict origins.Verdict
 	why     error         // the file is unreachable
@@ -62,7 +63,7 @@ func (v *visit) make(base *http.Transport) {
 	pages := base.Clone() // is only as patient as the context: a busy machine is late, and the pages are no fault
 	defer pages.CloseIdleConnections()
 	pages.TLSHandshakeTimeout, pages.ResponseHeaderTimeout = 0, 0
-	gate := &client.Transport{Base: pages, UserAgent: v.fetcher.UserAgent, Fetcher: v.fetcher}
+	gate := &client.Transport{Base: pages, UserAgent: v.fetcher.UserAgent, Dialect: v.dialect, Fetcher: v.fetcher}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*unhurried)
 	defer cancel()
 	start := time.Now()
@@ -168,7 +169,7 @@ func TestEveryMisbehaviourHasItsVerdict(t *testing.T) {
 			}
 			visits = append(visits, &visit{
 				https: f.HTTPS, sites: f.Site(fmt.Sprintf("f%d-%d.test", i, d)),
-				fetcher: &fetch.Fetcher{Dialect: d, Timeout: timeout, Retries: retries},
+				fetcher: &fetch.Fetcher{Timeout: timeout, Retries: retries}, dialect: d,
 			})
 		}
 	}

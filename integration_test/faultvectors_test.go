@@ -117,7 +117,7 @@ func TestFaultVectors(t *testing.T) {
 				name := fmt.Sprintf("%s.d%d.r%d", f.ID, d, r+1)
 				v := &visit{
 					https: f.ID == "v26-expired-cert", sites: site(name + ".test"),
-					fetcher: &fetch.Fetcher{Dialect: d, Timeout: timeout, Retries: r},
+					fetcher: &fetch.Fetcher{Timeout: timeout, Retries: r}, dialect: d,
 				}
 				visits = append(visits, v)
 				rows = append(rows, row{f, name, v, want})

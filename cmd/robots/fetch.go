@@ -57,6 +57,7 @@ func (g *getter) run(ctx context.Context, gate *site.Gate, _ *url.URL, o fetch.O
 	if answered(); err != nil { // of this process; what a server did is in the Result
 		return err
 	}
+	res = res.In(g.Dialect)
 	return g.show(res, answer.NewFetched(res, answer.New(o, res, time.Time{})))
 }
 

@@ -153,8 +153,7 @@ func (a *Answer) why() string {
 	}
 }
 
-// InAllDialects reads res, which was read by RFC9309, as every dialect would have read it. A dialect that reads no
-// file with some status, as Yandex with a 206, would leave none for the others.
+// InAllDialects returns res as each of Dialects reads it.
 func InAllDialects(res *fetch.Result) (all []*fetch.Result) {
 	for _, d := range Dialects {
 		all = append(all, res.In(d))

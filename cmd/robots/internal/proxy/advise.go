@@ -22,7 +22,7 @@ type adviser struct {
 func newAdviser(j *judge, s *Server) *adviser {
 	g := j.gate
 	return &adviser{j, s, client.Transport{
-		Base: g.Base, Fetcher: g.Fetcher, Cache: g.Cache, Pacer: g.Pacer, Sign: g.Sign,
+		Base: g.Base, Dialect: g.Dialect, Fetcher: g.Fetcher, Cache: g.Cache, Pacer: g.Pacer, Sign: g.Sign,
 		Override: func(fetch.Origin) *policy.Policy { return new(policy.Policy) },
 	}}
 }

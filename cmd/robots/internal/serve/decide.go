@@ -155,15 +155,14 @@ func (v *Service) known(d policy.Dialect) *cache.Source {
 // notPublic is the cause of an address that is not asked (RFC 9209 §2.3.5).
 const notPublic = "destination_ip_prohibited"
 
-// get asks a Cache for what a dialect reads. It fetches by RFC 9309, for the Cache to read anew. What it fetches is
-// counted.
+// get asks a Cache for what a dialect reads. What it fetches is counted.
 func (v *Service) get(
 	ctx context.Context, c *cache.Cache, o fetch.Origin, d policy.Dialect,
 ) (res *fetch.Result, until time.Time, err error) {
 	// Timed inside: a flight of the Cache is for many questions, and may outlive the one that began it.
 	src := v.gate.Source(func(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*fetch.Result, error) {
 		begin := time.Now()
-		res, err := v.general.Fetch(ctx, o, prev)
+		res, err := v.gate.Fetcher.Fetch(ctx, o, prev)
 		v.fetched(ctx, o, res, time.Since(begin), err)
 		return res, err
 	})

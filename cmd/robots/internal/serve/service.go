@@ -25,7 +25,6 @@ import (
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/site"
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/web"
 	"github.com/robotsgate/robotsgate/fetch"
-	"github.com/robotsgate/robotsgate/policy"
 )
 
 // Service answers requests. Its exported fields must not change after Open. Until serves, or Handler in
@@ -40,10 +39,7 @@ type Service struct {
 	Private      bool          // sites in private networks are asked too
 	TurnTime     time.Duration // for a turn to end, or it gives its place back
 
-	// gate decides, and its Fetcher reads in the dialect of the Asker. general reads by RFC 9309, from which
-	// fetch.Result.In reads the other dialects: what goes to files, and for questions that name another one.
 	gate     *site.Gate
-	general  *fetch.Fetcher
 	files    *cache.Cache    // of whole answers
 	draining context.Context // ends when no more questions are taken; those under way go on
 
@@ -71,7 +67,6 @@ func (v *Service) Open(g *site.Gate) {
 	g.Share()
 	g.Trace = &client.Trace{Fetched: v.fetched}
 	v.metrics = newMetrics(g)
-	v.general = g.FetcherFor(policy.RFC9309)
 	// Beside the Cache of the gate, where files would leave less room for rules. Who asks for a file wants to see what
 	// the site serves, not what is decided by in an outage. With its spread, a failure holds for a minute at least; a
 	// site that goes on failing is asked less and less often, as by the gate, and the answer says when.

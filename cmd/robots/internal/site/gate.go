@@ -74,8 +74,7 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 	// client.Transport may ask with a copy of this one, see its field Fetcher. What is asked through Find and
 	// what through the Transport then count towards MaxFetches apart.
 	f := &fetch.Fetcher{
-		Transport: base, UserAgent: n.UserAgent, Dialect: n.Dialect, Timeout: n.Timeout, Sign: n.Headers.Hook(signer),
-		ObeyWalls: n.obeyWalls,
+		Transport: base, UserAgent: n.UserAgent, Timeout: n.Timeout, Sign: n.Headers.Hook(signer), ObeyWalls: n.obeyWalls,
 	}
 	c := &cache.Cache{
 		MaxBytes:  maxPolicies,
@@ -88,7 +87,7 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 	_, dir := store.(*dirstore.Store)
 	return &Gate{Transport: &client.Transport{
 		// Sign is set twice: the Fetcher's is for robots.txt, the Transport's for pages.
-		Base: base, Token: n.Agent, Fetcher: f, Cache: c, Sign: f.Sign, Override: n.Agreed.Override,
+		Base: base, Token: n.Agent, Dialect: n.Dialect, Fetcher: f, Cache: c, Sign: f.Sign, Override: n.Agreed.Override,
 	}, dir: dir, Agreed: n.Agreed, leads: all}, nil
 }
 
@@ -111,35 +110,19 @@ type Found struct {
 
 // Source is what the Cache of g asks with, by load. The service gives each question's Dialect to its own copy.
 func (g *Gate) Source(load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)) *cache.Source {
-	return &cache.Source{
-		Load: load, Reader: g.Fetcher.Reader(), Dialect: g.Fetcher.Dialect,
-	}
+	return &cache.Source{Load: load, Reader: g.Fetcher.Reader(), Dialect: g.Dialect}
 }
 
-// FetcherFor is the Fetcher of g or, for another dialect, one like it with its own bounds. It is
-// called when g has its settings.
-func (g *Gate) FetcherFor(d policy.Dialect) *fetch.Fetcher {
-	f := g.Fetcher
-	if d == f.Dialect {
-		return f
-	}
-	return &fetch.Fetcher{
-		Dialect: d, Transport: f.Transport, UserAgent: f.UserAgent, Timeout: f.Timeout, Retries: f.Retries,
-		MaxFetches: f.MaxFetches, SameHost: f.SameHost,
-		ObeyWalls: f.ObeyWalls, Sign: f.Sign, Through: f.Through,
-	}
-}
-
-// In is the Transport that reads in a dialect, whatever that of g. All of them share the Cache and the Pacer of g,
-// which has its settings by then.
+// In is the Transport that reads in a dialect, whatever that of g. All of them share the Fetcher, the Cache and the
+// Pacer of g, which has its settings by then.
 func (g *Gate) In(d policy.Dialect) *client.Transport {
 	g.once.Do(func() {
 		g.readers = map[policy.Dialect]*client.Transport{}
 		for _, d := range answer.Dialects {
-			g.readers[d] = &client.Transport{Base: g.Base, Token: g.Token, Uses: g.Uses, Override: g.Override,
-				Fetcher: g.FetcherFor(d), Cache: g.Cache, Pacer: g.Pacer, Sign: g.Sign, Trace: g.Trace}
+			g.readers[d] = &client.Transport{Base: g.Base, Token: g.Token, Dialect: d, Uses: g.Uses, Override: g.Override,
+				Fetcher: g.Fetcher, Cache: g.Cache, Pacer: g.Pacer, Sign: g.Sign, Trace: g.Trace}
 		}
-		g.readers[g.Fetcher.Dialect] = g.Transport
+		g.readers[g.Dialect] = g.Transport
 	})
 	return g.readers[d]
 }
