@@ -141,7 +141,7 @@ func (c *Cache) find(k key, f *flight, src *Source) (any, error) {
 	defer cancel()
 	r, err := src.Load(ctx, k.Origin, c.validator(f.known, st))
 	if errors.Is(err, ctx.Err()) && err != nil { // it would look like the time-out of those who wait
-		err = fmt.Errorf("%w: robots.txt was not read within %v", fetch.ErrBusy, flightTimeout)
+		err = fmt.Errorf("cache: robots.txt was not read within %v", flightTimeout)
 	}
 	if err != nil {
 		return c.unasked(k, err)

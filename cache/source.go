@@ -20,8 +20,8 @@ type Source struct {
 
 	// Load fetches the robots.txt of an origin, as (*fetch.Fetcher).Fetch does: the last argument is an earlier Result to
 	// validate, or nil. Calls for several origins are concurrent. Each has its own context, which ends after two
-	// minutes or with Close. An error means that the site was not asked: those who wait get it, or one that wraps
-	// fetch.ErrBusy if it is that of this context, and nothing is kept.
+	// minutes or with Close. An error means that the site was not asked: those who wait get it, or another if it is that
+	// of this context, and nothing is kept.
 	//
 	// If nil, Get looks only in memory. If nothing there holds, it returns ErrMiss and the newest result that did, if any.
 	Load func(context.Context, fetch.Origin, *fetch.Result) (*fetch.Result, error)

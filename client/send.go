@@ -152,7 +152,7 @@ func gaveUp(ctx context.Context) bool {
 
 // isUnsent reports whether err is of a request that the site saw nothing of.
 func isUnsent(err error) bool {
-	return errors.Is(err, fetch.ErrBusy) || errors.Is(err, ErrNotSent) || errors.Is(err, fetch.ErrNotPublic)
+	return errors.Is(err, ErrNotSent) || errors.Is(err, fetch.ErrNotPublic)
 }
 
 // pacedBody is a response body that gives the place of its request back when it is closed, read to its end, or fails.

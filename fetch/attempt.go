@@ -164,7 +164,8 @@ type sending struct {
 // RoundTrip waits for a place in MaxFetches, starts the clock, and sends the request.
 func (s *sending) RoundTrip(req *http.Request) (*http.Response, error) {
 	if s.err = s.places.Acquire(s.caller, 1); s.err != nil {
-		s.err = noTurn{fmt.Errorf("%w: %w", ErrBusy, s.err)}
+		<-s.ctx.Done() // it ends with caller: what sent req sees by its context that no site has failed
+		s.err = noTurn{fmt.Errorf("fetch: no place (MaxFetches): %w", s.err)}
 		return nil, s.err
 	}
 	limit, missing := s.timeout()/2, "complete answer to one request"

@@ -136,9 +136,10 @@ func (f *Fetcher) Reader() string {
 }
 
 // Fetch reads the robots.txt of o, by RFC 9309. An error means that the site was not asked, or that Fetch did not wait for its
-// answer: ctx ended, there was no turn (Through), it waited too long (ErrBusy), Sign failed, the address is not public
-// (ErrNotPublic), a proxy refused, or a field of the Fetcher is wrong. Whatever else a server or network does is a
-// Result. No trace or value in ctx reaches the Transport or the server.
+// answer: ctx ended, there was no turn (Through) or no memory (64 MiB are for the files under way at once that are
+// longer than 16 KiB), Sign failed, the address is not public (ErrNotPublic), a proxy refused, or a field of the
+// Fetcher is wrong. Whatever else a server or network does is a Result. No trace or value in ctx reaches the Transport
+// or the server.
 //
 // prev is an earlier Result of the same origin, for the same Reader, or nil. If its file had an ETag or
 // Last-Modified, Fetch sends them (RFC 9110 §13.1) to the URL that the file came from. A 304 then returns prev
@@ -166,7 +167,7 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	case ctxErr != nil:
 		return nil, ctxErr
 	case err == nil && r.crowded:
-		return nil, fmt.Errorf("%w: %w", ErrBusy, errCrowded)
+		return nil, fmt.Errorf("fetch: %w", errCrowded)
 	}
 	return res, err
 }
@@ -187,10 +188,6 @@ func (f *Fetcher) setUp() {
 	f.places, f.memory = semaphore.NewWeighted(places), semaphore.NewWeighted(maxMemory)
 	f.parsing = semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0)))
 }
-
-// ErrBusy is wrapped by the error of a Fetch that waited too long for a place (MaxFetches), or behind other long files
-// for memory: 64 MiB are for the files under way at once that are longer than 16 KiB.
-var ErrBusy = errors.New("fetch: too busy")
 
 const errCrowded = harden.Final("other long files take all the memory")
 

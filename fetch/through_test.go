@@ -171,6 +171,29 @@ func TestWhatIsOursIsAnError(t *testing.T) {
 	fetched(t, &direct, "http://a.test", nil, "allow")
 }
 
+// plain is a context of another package: what is derived from it ends a moment later.
+type plain struct{ context.Context }
+
+func (plain) Value(any) any { return nil }
+
+// If no place comes, the context of the request has ended when the wire returns: a Pacer learns that no site has failed.
+func TestTheContextOfARequestWithoutAPlaceHasEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := fetch.Fetcher{Through: func(wire http.RoundTripper) http.RoundTripper {
+		return roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+			cancel()
+			res, err := wire.RoundTrip(req)
+			if !errors.Is(err, context.Canceled) || req.Context().Err() == nil {
+				t.Errorf("got %v, and %v of the context, want that it was canceled", err, req.Context().Err())
+			}
+			return res, err
+		})
+	}}
+	if r, err := f.Fetch(plain{ctx}, originOf(t, "http://a.test"), nil); r != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, %v, want that it was canceled", r, err)
+	}
+}
+
 // One name for each reader.
 func TestReader(t *testing.T) {
 	sign := func(*http.Request) error { return nil }
