@@ -256,7 +256,7 @@ func TestNoOriginTakesMoreThanItsShare(t *testing.T) {
 		for _, d := range dialects[:len(dialects)/proc.Slowdown()] {
 			r := fileResult("", fields...)
 			r.Policy, r.Redirects = d.Parse([]byte(body)), []string{"https://a.example/" + strings.Repeat("x", 8000)}
-			r.Body = []byte(body[:fetch.MaxBytes+1])
+			r.Body = []byte(body[:500<<10+1])
 			for keep, most := range map[bool]int64{false: 2 << 20, true: 5 << 19} {
 				c := &cache.Cache{KeepBody: keep}
 				fill(t, c, 0, 1, func(int) *fetch.Result { return r })

@@ -23,6 +23,7 @@ import (
 const (
 	recordMagic  = "RGC5"
 	recordPrefix = len(recordMagic) + 8
+	maxBody      = 500<<10 + 1 // what is parsed (RFC 9309 §2.5), and the byte that tells that there is more
 )
 
 // checksum is CRC-32C. Its table is made at the first call, not at the start of a program without a Store.
@@ -100,7 +101,7 @@ func (rec *record) encode(body []byte) ([]byte, error) {
 	copy(data, recordMagic)
 	binary.BigEndian.PutUint32(data[len(recordMagic)+4:], uint32(len(meta)))
 	data = append(append(data, meta...), body...)
-	if len(data) > MaxValue || len(body) > fetch.MaxBytes+1 {
+	if len(data) > MaxValue || len(body) > maxBody {
 		return nil, errNotStorable
 	}
 	binary.BigEndian.PutUint32(data[len(recordMagic):], checksum(data[len(recordMagic)+4:]))
@@ -120,7 +121,7 @@ func decodeRecord(key string, data []byte) (*record, []byte, error) {
 	}
 	var rec record
 	body := rest[size:]
-	if json.Unmarshal(rest[:size], &rec) != nil || rec.Key != key || len(body) > fetch.MaxBytes+1 {
+	if json.Unmarshal(rest[:size], &rec) != nil || rec.Key != key || len(body) > maxBody {
 		return nil, nil, errBadRecord
 	}
 	// Times are not judged here: whether they lie in the future depends on when the record is read.

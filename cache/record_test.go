@@ -29,7 +29,7 @@ const manyReadings = "User-agent: *\nDissallow: /misspelt\n\nDisallow: /after\nD
 // answer itself, whichever put it there.
 func TestAStoredAnswerMeansInEachDialectWhatItSays(t *testing.T) {
 	tier.Gate(t)
-	long := manyReadings + string(bytes.Repeat([]byte("#\n"), fetch.MaxBytes/2))
+	long := manyReadings + string(bytes.Repeat([]byte("#\n"), 500<<10/2))
 	for _, answer := range []struct {
 		status int
 		file   string

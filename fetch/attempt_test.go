@@ -389,7 +389,7 @@ func TestTheWaitToParseEndsWithTheContext(t *testing.T) {
 
 // As many long files are read at once as have place in the memory.
 func TestLongFilesAtOnce(t *testing.T) {
-	const want = 64 << 20 / (fetch.MaxBytes + 1)
+	const want = 64 << 20 / (maxFile + 1)
 	synctest.Test(t, func(t *testing.T) {
 		var admitted atomic.Int32
 		f := fetch.Fetcher{Retries: -1, Transport: roundtrip.Func(func(req *http.Request) (*http.Response, error) {

@@ -14,14 +14,14 @@ import (
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
 )
 
-// MaxBytes is how much of a file is parsed, after decoding: the least that RFC 9309 §2.5 allows.
-const MaxBytes = 500 << 10
+// maxFile is how many bytes of a file are parsed, after decoding: the least that RFC 9309 §2.5 allows.
+const maxFile = 500 << 10
 
 // fileShare is what a longer file takes of maxMemory, all at once: if each file held a part
 // and waited for more, all could wait for ever.
-const fileShare = MaxBytes + 1
+const fileShare = maxFile + 1
 
-// readFile returns the decoded body of res, at most MaxBytes and one byte. That byte tells Parse that the file is
+// readFile returns the decoded body of res, at most maxFile and one byte. That byte tells Parse that the file is
 // longer. After an error the body is not whole, and none of it may be used: what is missing could forbid what the rest
 // permits. readFile calls more before it reads beyond a usual file.
 func readFile(res *http.Response, more func() error) (body []byte, err error) {
@@ -46,11 +46,11 @@ func readFile(res *http.Response, more func() error) (body []byte, err error) {
 			return nil, err
 		}
 	}
-	body, err = readAll(io.LimitReader(r, MaxBytes+1), length, more)
+	body, err = readAll(io.LimitReader(r, maxFile+1), length, more)
 	switch {
 	case err != nil:
 		return nil, corrupt(err)
-	case said > 0 && len(body) <= MaxBytes && harden.MaxConn-sent.Left != said:
+	case said > 0 && len(body) <= maxFile && harden.MaxConn-sent.Left != said:
 		return nil, errPart
 	}
 	if res.ProtoMajor == 1 && res.ProtoMinor == 0 && beginsWithChunk(body) {
@@ -63,7 +63,7 @@ func readFile(res *http.Response, more func() error) (body []byte, err error) {
 // chooses how much it is, and for how long.
 const usualFile = 16 << 10
 
-// readAll is io.ReadAll for at most MaxBytes and one byte. n is the announced length, or below 1.
+// readAll is io.ReadAll for at most maxFile and one byte. n is the announced length, or below 1.
 func readAll(r io.Reader, n int64, more func() error) (body []byte, err error) {
 	body = make([]byte, 0, min(max(n+1, bytes.MinRead), usualFile))
 	for read, limit := 0, usualFile; err == nil && len(body) < fileShare; body = body[:len(body)+read] {

@@ -30,7 +30,7 @@ func wide(s string, big bool) string {
 }
 
 func TestRFC9309_TheLineThatTheLimitCutsIsDropped(t *testing.T) {
-	const max = fetch.MaxBytes
+	const max = maxFile
 	for _, c := range []struct {
 		name, body string
 		want       string // of file's rules
@@ -67,14 +67,14 @@ func TestRFC9309_TheLineThatTheLimitCutsIsDropped(t *testing.T) {
 
 func TestExtension_AFileThatIsTooLongIsOpenForYandex(t *testing.T) {
 	for _, d := range dialects {
-		for size, want := range map[int]string{fetch.MaxBytes: "rules", fetch.MaxBytes + 1: "rules"} {
+		for size, want := range map[int]string{maxFile: "rules", maxFile + 1: "rules"} {
 			rt, _ := answers(response(200, full(size, file, "")))
-			if d == policy.Yandex && size > fetch.MaxBytes {
+			if d == policy.Yandex && size > maxFile {
 				want = "allow"
 			}
 			r := fetched(t, &fetch.Fetcher{Transport: rt}, "http://a.test", nil, "rules").In(d)
 			check(t, r, nil, want)
-			if r.Truncated != (size > fetch.MaxBytes) || r.Dialect != d {
+			if r.Truncated != (size > maxFile) || r.Dialect != d {
 				t.Errorf("%d bytes: Truncated %v, Dialect %v", size, r.Truncated, r.Dialect)
 			}
 		}
@@ -164,7 +164,7 @@ func TestA206CountsIfItHoldsTheWholeFile(t *testing.T) {
 // RFC 9112 §6.1: Transfer-Encoding in HTTP/1.0 is faulty framing. net/http does not show it.
 func TestRFC9112_ChunksInHTTP10AreFaulty(t *testing.T) {
 	const field = "Transfer-Encoding: chunked"
-	big := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", fetch.MaxBytes+100, full(fetch.MaxBytes+100, file, ""))
+	big := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", maxFile+100, full(maxFile+100, file, ""))
 	for _, c := range []struct{ name, message, want string }{
 		{"a size that parts a rule", head("HTTP/1.0 200 OK", field) + "17\r\nUser-agent: *\nDisallow:\r\n3\r\n /\n\r\n0\r\n\r\n", "disallow"},
 		{"an empty file", head("HTTP/1.0 200 OK", field) + "0\r\n\r\n", "disallow"},

@@ -23,6 +23,8 @@ import (
 )
 
 const (
+	maxFile = 500 << 10 // bytes of a file that count (RFC 9309 §2.5)
+
 	agent = "examplebot/1.0"
 	file  = "User-agent: *\nDisallow: /private\n"
 )
@@ -65,7 +67,7 @@ func check(t *testing.T, r *fetch.Result, err error, want string) {
 	switch {
 	case err != nil:
 		t.Fatalf("got error %v, want a Result", err)
-	case r == nil || r.Policy == nil || r.Time.IsZero() || len(r.Body) > fetch.MaxBytes+1 || len(r.Redirects) > 5:
+	case r == nil || r.Policy == nil || r.Time.IsZero() || len(r.Body) > maxFile+1 || len(r.Redirects) > 5:
 		t.Fatalf("incomplete or unbounded Result: %v", r)
 	}
 	if got := verdict(r); got != want {

@@ -93,7 +93,7 @@ func (r *resolution) run() (*Result, error) {
 				return nil, err
 			}
 			res := r.conclude(a, p)
-			res.Body, res.Truncated = a.body, len(a.body) > MaxBytes
+			res.Body, res.Truncated = a.body, len(a.body) > maxFile
 			return r.checkWall(h, a, res, ""), nil
 		case unavailable:
 			if a.validated && a.status == http.StatusPreconditionFailed {

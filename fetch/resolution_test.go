@@ -16,7 +16,7 @@ var dialects = []policy.Dialect{policy.RFC9309, policy.Google, policy.Yandex, po
 
 // One answer means the same in a dialect, whatever it was read in before.
 func TestAnAnswerMeansTheSameWhateverItWasReadInBefore(t *testing.T) {
-	long := full(fetch.MaxBytes+1, file, "")
+	long := full(maxFile+1, file, "")
 	type answer struct {
 		status int
 		body   string

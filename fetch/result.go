@@ -35,8 +35,8 @@ type Result struct {
 	// Dialect is the dialect that Policy was read in. Fetch reads by policy.RFC9309, and In in another.
 	Dialect policy.Dialect
 
-	// Truncated reports whether the file is longer than MaxBytes. Parse drops the line that
-	// the limit cuts: half of "Disallow: /private" is "Disallow: /".
+	// Truncated reports whether the file is longer than 500 KiB, the least that RFC 9309 §2.5 has a
+	// crawler parse. Parse drops the line that the limit cuts: half of "Disallow: /private" is "Disallow: /".
 	Truncated bool
 
 	// StatusCode and Header are those of the last response, after redirects; 0 and nil if none came. Header is
@@ -52,7 +52,7 @@ type Result struct {
 	// Fetcher.ObeyWalls. False if Err is set.
 	Wall bool
 
-	// Body is the decoded file, up to MaxBytes and one byte, which tells Parse that the
+	// Body is the decoded file, up to 500 KiB and one byte, which tells Parse that the
 	// file is longer. It is nil if no file was read; an empty file is empty but not nil.
 	Body []byte
 

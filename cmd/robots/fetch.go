@@ -68,7 +68,7 @@ func (g *getter) show(res *fetch.Result, f *answer.Fetched) error {
 		out.Worsen(shell.ExitUnknown)
 	}
 	if res.Truncated && !g.JSON { // which says so
-		out.Warn(fmt.Errorf("%s is longer than %d bytes: the rest was not read", f.Robots.URL, fetch.MaxBytes))
+		out.Warn(fmt.Errorf("%s is longer than %d bytes: the rest was not read", f.Robots.URL, answer.MaxFile))
 	}
 	switch {
 	case g.JSON:

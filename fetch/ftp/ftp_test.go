@@ -25,6 +25,8 @@ const (
 	forEver = "\x02" // repeats the text that follows
 )
 
+const maxFile = 500 << 10 // bytes of a file that count (RFC 9309 §2.5)
+
 // ftpSite is a server that does what its row says, and otherwise what RFC 959 does.
 type ftpSite struct {
 	says map[string]string // by verb; "" is the greeting, "end" what follows the data
@@ -247,10 +249,10 @@ var ftpOutcomes = []struct {
 	{"endless reply of short lines", ftpSite{says: map[string]string{"PASS": forEver + "230-\n"}}, "disallow", 0, "1000 lines"},
 	{"endless reply of empty lines", ftpSite{says: map[string]string{"PASS": "230-" + "\n\n" + strings.Repeat("\n", 1000) + silence}}, "disallow", 0, "1000 lines"},
 	{"120 for ever", ftpSite{says: map[string]string{"": forEver + "120 soon\r\n"}}, "disallow", 0, "to the connection: 120"},
-	{"a file of 500 KiB", ftpSite{data: sends(ofLength(fetch.MaxBytes))}, "rules", 200, ""},
-	{"a file of 500 KiB, broken off", ftpSite{data: sends(ofLength(fetch.MaxBytes)), says: map[string]string{"end": hangUp}}, "disallow", 200, "EOF"},
-	{"a longer file", ftpSite{data: sends(ofLength(fetch.MaxBytes + 1000))}, "rules", 200, ""},
-	{"a longer file, aborted at its end", ftpSite{data: sends(ofLength(fetch.MaxBytes + 1000)), says: map[string]string{"end": "451 error\r\n"}}, "rules", 200, ""},
+	{"a file of 500 KiB", ftpSite{data: sends(ofLength(maxFile))}, "rules", 200, ""},
+	{"a file of 500 KiB, broken off", ftpSite{data: sends(ofLength(maxFile)), says: map[string]string{"end": hangUp}}, "disallow", 200, "EOF"},
+	{"a longer file", ftpSite{data: sends(ofLength(maxFile + 1000))}, "rules", 200, ""},
+	{"a longer file, aborted at its end", ftpSite{data: sends(ofLength(maxFile + 1000)), says: map[string]string{"end": "451 error\r\n"}}, "rules", 200, ""},
 	{"data without end", ftpSite{data: neverEnds}, "rules", 200, ""},
 }
 

@@ -253,7 +253,7 @@ func FuzzFTP(f *testing.F) {
 		}
 		switch r.StatusCode {
 		case 200:
-			whole := bytes.Contains(said, []byte("226")) || bytes.Contains(said, []byte("250")) || len(data) > fetch.MaxBytes
+			whole := bytes.Contains(said, []byte("226")) || bytes.Contains(said, []byte("250")) || len(data) > maxFile
 			if r.Err == nil && (!whole || !bytes.Contains(said, []byte("15")) && !bytes.Contains(said, []byte("125"))) {
 				t.Errorf("a file without a reply that says so: %q", said)
 			}

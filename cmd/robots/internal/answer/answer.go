@@ -42,6 +42,9 @@ func OutcomeOf(res *fetch.Result) string {
 	return OutcomeRules
 }
 
+// MaxFile is how many bytes of a robots.txt count (RFC 9309 §2.5).
+const MaxFile = 500 << 10
+
 // New takes from res what a script may want to know. The file itself is left out:
 // it is long, and "robots fetch" gives it. until is when it is asked for again; zero: no cache knows.
 func New(o fetch.Origin, res *fetch.Result, until time.Time) *Answer {
@@ -143,7 +146,7 @@ func (a *Answer) why() string {
 	case a == nil || a.Status == nil:
 		return ""
 	case a.Truncated:
-		return fmt.Sprintf(": longer than %d bytes", fetch.MaxBytes)
+		return fmt.Sprintf(": longer than %d bytes", MaxFile)
 	case *a.Status >= 300 && *a.Status < 400:
 		return ": too many redirects"
 	case a.Price != "":

@@ -257,7 +257,7 @@ type pageLine struct {
 // show keeps the file, in which the questions have made their marks, and adds the findings.
 func (a *pageAnswer) show(f *pageFile) {
 	f.Bytes, f.Lines = len(f.reading.Body), f.bound.Last.Number
-	f.Unread = f.Bytes > fetch.MaxBytes
+	f.Unread = f.Bytes > answer.MaxFile
 	if f.bound.Last.Text == "" {
 		f.Lines-- // it follows the last line end
 	}

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/robotsgate/robotsgate/cmd/robots/internal/answer"
-	"github.com/robotsgate/robotsgate/fetch"
 )
 
 // Output is what one batch of lines, or one command, has to say, and the exit status that it stands for. It
@@ -96,7 +95,7 @@ func (a *App) ReadFile(ctx context.Context, name string) ([]byte, error) {
 		return nil, ctx.Err()
 	}
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s is larger than %d bytes: crawlers read %d", name, maxFile, fetch.MaxBytes)
+		return nil, fmt.Errorf("%s is larger than %d bytes: crawlers read %d", name, maxFile, answer.MaxFile)
 	}
 	return data, err
 }
