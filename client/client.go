@@ -349,12 +349,9 @@ func (t *Transport) check(g *gate) error {
 func (t *Transport) filledFetcher(g *gate) *fetch.Fetcher {
 	given := cmp.Or(t.Fetcher, new(fetch.Fetcher))
 	f := &fetch.Fetcher{
-		Transport: given.Transport, Through: given.Through, UserAgent: cmp.Or(given.UserAgent, t.UserAgent),
+		Transport: cmp.Or(given.Transport, t.Base), Through: given.Through, UserAgent: cmp.Or(given.UserAgent, t.UserAgent),
 		Sign: given.Sign, Timeout: given.Timeout, Retries: given.Retries, MaxFetches: given.MaxFetches,
 		ObeyWalls: given.ObeyWalls, SameHost: given.SameHost,
-	}
-	if f.Transport == nil {
-		f.Transport = t.Base
 	}
 	if f.Sign == nil {
 		f.Sign = t.Sign

@@ -9,12 +9,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/textproto"
 	"net/url"
-	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/robotsgate/robotsgate/fetch/internal/harden"
@@ -110,7 +107,7 @@ func (r *resolution) attempt(h hop, latest time.Time) (a response, err error) {
 	}
 	wait, cancel := context.WithDeadline(r.caller, latest)
 	defer cancel()
-	s := &sending{resolution: r, hop: h, ctx: wait}
+	s := &sending{r: r, hop: h, ctx: wait}
 	defer s.end()
 	var through http.RoundTripper = s
 	if r.Through != nil {
@@ -152,34 +149,34 @@ func (r *resolution) request(ctx context.Context, h hop) *http.Request {
 
 // sending is one request on its way, and the wire that Fetcher.Through gets.
 type sending struct {
-	*resolution
-	hop     hop
-	ctx     context.Context // of the request on the wire
-	cancel  context.CancelFunc
-	begun   time.Time       // when it had its place and its clock began
-	request *harden.Request // nil if the Transport cannot be hardened
-	err     error           // why it was not sent
+	r        *resolution
+	hop      hop
+	ctx      context.Context // of the request: for its wait, and then on the wire
+	cancel   context.CancelFunc
+	begun    time.Time       // when it had its place and its clock began
+	hardened *harden.Request // nil if the Transport cannot be hardened
+	err      error           // why it was not sent
 }
 
 // RoundTrip waits for a place in MaxFetches, starts the clock, and sends the request.
 func (s *sending) RoundTrip(req *http.Request) (*http.Response, error) {
-	if s.err = s.places.Acquire(s.caller, 1); s.err != nil {
+	if s.err = s.r.places.Acquire(s.r.caller, 1); s.err != nil {
 		<-s.ctx.Done() // it ends with caller: what sent req sees by its context that no site has failed
 		s.err = noTurn{fmt.Errorf("fetch: no place (MaxFetches): %w", s.err)}
 		return nil, s.err
 	}
-	limit, missing := s.timeout()/2, "complete answer to one request"
-	if s.left < limit {
-		limit, missing = max(s.left, 0), "complete answer to the last request"
+	limit, missing := s.r.timeout()/2, "complete answer to one request"
+	if s.r.left < limit {
+		limit, missing = max(s.r.left, 0), "complete answer to the last request"
 	}
 	s.begun = time.Now()
-	s.ctx, s.cancel = harden.WithTimeout(s.own, limit, missing)
-	s.attempts++
+	s.ctx, s.cancel = harden.WithTimeout(s.r.own, limit, missing)
+	s.r.attempts++
 	req = req.WithContext(s.ctx)
-	if s.Sign != nil && s.hop.origin.scheme != schemeFTP {
+	if s.r.Sign != nil && s.hop.origin.scheme != schemeFTP {
 		req = req.Clone(s.ctx)
-		if err := s.Sign(req); err != nil {
-			s.err = fmt.Errorf("fetch: %s: not sent, because Sign failed: %w", cut(s.asked.String()), err)
+		if err := s.r.Sign(req); err != nil {
+			s.err = fmt.Errorf("fetch: %s: not sent, because Sign failed: %w", cut(s.r.asked.String()), err)
 			return nil, s.err
 		}
 	}
@@ -188,25 +185,25 @@ func (s *sending) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // wire returns what sends the request: a hardened copy of the Transport, where that is possible.
 func (s *sending) wire() http.RoundTripper {
-	base := cmp.Or(s.Transport, http.DefaultTransport)
+	base := cmp.Or(s.r.Transport, http.DefaultTransport)
 	t, ok := base.(*http.Transport)
 	if !ok || s.hop.origin.scheme == schemeFTP {
 		return base
 	}
 	secure := s.hop.origin.scheme == schemeHTTPS
-	s.request = &harden.Request{
-		Context: s.ctx, Guard: &s.guard, Redirects: len(s.chain), TLS: secure,
-		Anonymous: secure && s.hop.origin != s.asked, // else only a proxy could ask for a certificate
+	s.hardened = &harden.Request{
+		Context: s.ctx, Guard: &s.r.guard, Redirects: len(s.r.chain), TLS: secure,
+		Anonymous: secure && s.hop.origin != s.r.asked, // else only a proxy could ask for a certificate
 	}
-	return s.request.Transport(t)
+	return s.hardened.Transport(t)
 }
 
 // end stops the clock and gives the place back.
 func (s *sending) end() {
 	if !s.begun.IsZero() {
 		s.cancel()
-		s.left -= time.Since(s.begun)
-		s.places.Release(1)
+		s.r.left -= time.Since(s.begun)
+		s.r.places.Release(1)
 	}
 }
 
@@ -226,7 +223,7 @@ func (s *sending) broken(err error) response {
 func (s *sending) receive(res *http.Response) (a response) {
 	a = response{status: res.StatusCode, at: time.Now(), cookie: len(res.Header["Set-Cookie"]) > 0}
 	a.header, a.err = copyHeader(res.Header)
-	if a.status == http.StatusProxyAuthRequired && (s.request == nil || s.request.Asks) {
+	if a.status == http.StatusProxyAuthRequired && (s.hardened == nil || s.hardened.Asks) {
 		a.err = harden.ErrProxyAuth
 	}
 	if a.err == nil {
@@ -239,8 +236,8 @@ func (s *sending) receive(res *http.Response) (a response) {
 	}
 	if a.err != nil {
 		a.body = nil
-		s.memory.Release(s.held)
-		s.held = 0
+		s.r.memory.Release(s.r.held)
+		s.r.held = 0
 	}
 	return a
 }
@@ -262,13 +259,13 @@ func (s *sending) read(a *response, res *http.Response) (err error) {
 // admit waits for the memory of a file that is longer than usual. To have to wait is no failure
 // of the origin, nor is what that leads to.
 func (s *sending) admit() error {
-	if !s.memory.TryAcquire(fileShare) {
-		s.crowded = true
-		if s.memory.Acquire(s.ctx, fileShare) != nil {
+	if !s.r.memory.TryAcquire(fileShare) {
+		s.r.crowded = true
+		if s.r.memory.Acquire(s.ctx, fileShare) != nil {
 			return errCrowded
 		}
 	}
-	s.held = fileShare
+	s.r.held = fileShare
 	return nil
 }
 
@@ -299,31 +296,4 @@ func copyHeader(h http.Header) (http.Header, error) {
 		}
 	}
 	return c, nil
-}
-
-// ErrNotPublic is wrapped by the error of a request whose address PublicOnly has refused, before anything was sent.
-var ErrNotPublic = errors.New("the address is not public")
-
-// PublicOnly returns a copy of t that connects to globally reachable addresses only. It checks each address right
-// before connecting, so no change of DNS gets past it. The copy uses no proxy, no dialer of t, and nothing that was
-// registered with t for other schemes. Set it as the transport at the bottom, and pages and robots.txt are guarded
-// alike: a program that fetches URLs from strangers needs that.
-func PublicOnly(t *http.Transport) *http.Transport {
-	t = t.Clone()
-	// A clone offers HTTP/2 as the original did, but forgets that it speaks it.
-	offered := t.TLSClientConfig != nil && slices.Contains(t.TLSClientConfig.NextProtos, "h2")
-	t.ForceAttemptHTTP2 = t.ForceAttemptHTTP2 || offered
-	//lint:ignore SA1019 a transport may still have them
-	t.Proxy, t.Dial, t.DialTLS, t.DialTLSContext = nil, nil, nil, nil
-	d := &net.Dialer{Timeout: 30 * time.Second, Control: onlyPublic} // the time-out of http.DefaultTransport
-	t.DialContext = d.DialContext
-	return t
-}
-
-func onlyPublic(_, address string, _ syscall.RawConn) error {
-	addr, err := netip.ParseAddrPort(address)
-	if err != nil || !harden.Public(addr.Addr()) {
-		return fmt.Errorf("%s refused: %w", address, ErrNotPublic)
-	}
-	return nil
 }

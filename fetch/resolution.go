@@ -261,9 +261,8 @@ const (
 	notModified                // RFC 9111 §4.3.3; unreachable unless it was asked for
 )
 
-// statuses has the meaning of a status in the first row that fits. A status without a row
-// is unreachable: an answer that cannot be used never gives permission. Such are a final
-// 1xx, 300, 305, 306, and whatever is outside 100 to 599.
+// statuses has the meaning of a status in the first row that fits. A status without a row is unreachable: an answer that
+// cannot be used never gives permission. Such are a final 1xx, 300, 305, 306, and whatever is outside 100 to 599.
 //
 //   - 206 holds the file or a part of it; see wholeLength.
 //   - 429 asks for fewer requests. Google takes that for a server error.

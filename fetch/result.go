@@ -56,8 +56,7 @@ type Result struct {
 	// file is longer. It is nil if no file was read; an empty file is empty but not nil.
 	Body []byte
 
-	// Redirects are the URLs that were redirected to, in order; nil if there were none. The
-	// last of them gave the answer.
+	// Redirects are the URLs that were redirected to, in order; nil if there were none. The last gave the answer.
 	Redirects []string
 
 	// RedirectHeaders are what each redirect says about its reuse (RFC 9111), in the order
@@ -102,12 +101,11 @@ func isOfTheMoment(status int) bool {
 	return status >= 500 && status <= 599
 }
 
-// In returns the same answer as dialect d reads it: d decides what the status means and what the
-// file says. If d is r's own dialect, In returns r itself, unless that was stored without its
-// Policy: then In restores it.
+// In returns the same answer as dialect d reads it: d decides what the status means and what the file says. If d is r's
+// own dialect, In returns r itself, unless that was stored without its Policy: then In restores it.
 //
-// Rules are read from Body, as Fetch returns it. If it was dropped, the Result is unreachable, and
-// Err says so. An answer that broke off, or could not be used, stays unreachable.
+// Rules are read from Body, as Fetch returns it. If it was dropped, the Result is unreachable, and Err says so. An answer
+// that broke off, or could not be used, stays unreachable.
 func (r *Result) In(d policy.Dialect) *Result {
 	if d == r.Dialect && r.Policy != nil {
 		return r
