@@ -102,7 +102,7 @@ func TestRetries(t *testing.T) {
 					t.Fatal(err)
 				}
 				if took := time.Since(start); took > 30*time.Second || c.want == 1 && took > 0 {
-					t.Errorf("took %v", took)
+					t.Errorf("%d requests took %v, want 30s at most, and none for one", n, took)
 				}
 				if c.retries == 1000 {
 					if n < c.want || n > 18 {
@@ -129,7 +129,7 @@ func TestTheCallersContextIsTheOnlyError(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.DeadlineExceeded {
-			t.Errorf("got %v, %v", r, err)
+			t.Errorf("got %v, %v, want a DeadlineExceeded", r, err)
 		}
 		if took := time.Since(start); took != 3*time.Second {
 			t.Errorf("returned after %v, want 3s", took)
@@ -137,7 +137,7 @@ func TestTheCallersContextIsTheOnlyError(t *testing.T) {
 		asked = 0
 		for range 20 { // a select would be right every other time
 			if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.DeadlineExceeded || asked > 0 {
-				t.Fatalf("with an ended context: got %v, %v, %d requests", r, err, asked)
+				t.Fatalf("with an ended context: got %v, %v, %d requests, want a DeadlineExceeded and none", r, err, asked)
 			}
 		}
 		// Our own time-out is an answer.
@@ -210,7 +210,7 @@ func TestTheCauseOfAFailureIsNoText(t *testing.T) {
 		f := fetch.Fetcher{Transport: rt, Retries: -1}
 		r := fetched(t, &f, "https://a.test", nil, "disallow")
 		if got := cause(r); got != "" {
-			t.Errorf("%s: %q: %v", c.name, got, r.Err)
+			t.Errorf("%s: got the cause %q, want none (%v)", c.name, got, r.Err)
 		}
 	}
 }
@@ -281,7 +281,7 @@ func TestANegativeTimeoutIsNone(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if r, err := f.Fetch(ctx, originOf(t, "http://a.test"), nil); r != nil || err != context.DeadlineExceeded {
-				t.Errorf("got %v, %v", r, err)
+				t.Errorf("got %v, %v, want a DeadlineExceeded", r, err)
 			}
 		})
 		synctest.Test(t, func(t *testing.T) {
@@ -290,7 +290,7 @@ func TestANegativeTimeoutIsNone(t *testing.T) {
 			start := time.Now()
 			fetched(t, &f, "http://a.test", nil, "disallow")
 			if took := time.Since(start); took != 0 || *n != 1 {
-				t.Errorf("waited %v for a server that asks for an hour, %d requests", took, *n)
+				t.Errorf("waited %v for a server that asks for an hour, %d requests, want 0s and 1", took, *n)
 			}
 		})
 	}
@@ -501,10 +501,10 @@ func TestStatusesOfTheMoment(t *testing.T) {
 	for status := range 700 {
 		want := status >= 500 && status <= 599 || slices.Contains([]int{408, 421, 425, 428, 429, 431}, status)
 		if got := (&fetch.Result{StatusCode: status}).OfTheMoment(); got != want {
-			t.Errorf("%d: %v", status, got)
+			t.Errorf("%d: got %v, want %v", status, got, want)
 		}
 		if r := (fetch.Result{StatusCode: status, Err: io.ErrUnexpectedEOF}); r.OfTheMoment() {
-			t.Errorf("%d: unreachable, and of the moment", status)
+			t.Errorf("%d, unreachable: got of the moment, want not", status)
 		}
 	}
 }
@@ -530,7 +530,7 @@ func TestThePausesBetweenRetries(t *testing.T) {
 				return response(503, ""), nil
 			})}
 			if _, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil); err != nil || len(at) != 4 {
-				t.Fatalf("%d requests, %v", len(at), err)
+				t.Fatalf("got %d requests, %v, want 4", len(at), err)
 			}
 			for i := range longest {
 				longest[i] = max(longest[i], at[i+1].Sub(at[i]))

@@ -82,10 +82,10 @@ func TestValidatorsFollowTheirURLOverRedirects(t *testing.T) {
 	})}
 	r := fetched(t, &f, "http://a.test", prev, "rules")
 	if sent["http://a.test/robots.txt"] != "" || sent["http://a.test/hop"] != "" || sent["http://b.test/r"] != tag {
-		t.Errorf("sent %q", sent)
+		t.Errorf("sent %q, want %q to http://b.test/r alone", sent, tag)
 	}
 	if r.Policy != prev.Policy || len(r.Redirects) != 2 {
-		t.Errorf("got %v", r)
+		t.Errorf("got %v after %q, want the stored rules after two redirects", r, r.Redirects)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestRFC9111_A304RenewsWhatIsStored(t *testing.T) {
 	before := time.Now()
 	r := fetched(t, &f, "http://a.test", prev, "rules")
 	if r == prev || r.Policy != prev.Policy || r.Dialect != prev.Dialect || r.StatusCode != 200 || string(r.Body) != file || !r.Truncated || r.Time.Before(before) {
-		t.Errorf("got %v", r)
+		t.Errorf("got %v in %v, truncated %v, at %v, want %v with a new time", r, r.Dialect, r.Truncated, r.Time, prev)
 	}
 	for name, want := range map[string]string{
 		"Etag": tag, "Age": "", "Date": "", "Cache-Control": "max-age=3600", "X-Old": "kept", "X-New": "added",
@@ -138,7 +138,7 @@ func TestRFC9111_A304OfAnotherCopyIsAskedAgain(t *testing.T) {
 		})}
 		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), stored(c.field, c.stored))
 		if err != nil || r.Err != nil || n != c.requests || (verdict(r) == "rules") != (n == 1) {
-			t.Errorf("%v: %s after %d requests (%v)", c, verdict(r), n, err)
+			t.Errorf("%v: got %s after %d requests (%v), want the stored rules if one suffices", c, verdict(r), n, err)
 		}
 	}
 	// A 412 is about the validators (RFC 9110 §15.5.13), and gives no permission.
@@ -148,7 +148,7 @@ func TestRFC9111_A304OfAnotherCopyIsAskedAgain(t *testing.T) {
 		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), stored("ETag", tag))
 		check(t, r, err, map[int]string{200: "rules", 412: "allow"}[again])
 		if *n != 2 {
-			t.Errorf("412, and then %d: %d requests", again, *n)
+			t.Errorf("412, and then %d: %d requests, want 2", again, *n)
 		}
 	}
 	// A server that goes on so is not asked for ever.
@@ -195,6 +195,6 @@ func TestAFileThatIsRolledBackIsSeen(t *testing.T) {
 	content, modified = "User-agent: *\nDisallow: /\n", modified.AddDate(0, 0, -1)
 	r, err = f.Fetch(t.Context(), originOf(t, s.URL), r)
 	if err != nil || r.Err != nil || string(r.Body) != content {
-		t.Errorf("got %q, %v, %v", r.Body, err, r.Err)
+		t.Errorf("got %q, %v, %v, want %q", r.Body, err, r.Err, content)
 	}
 }

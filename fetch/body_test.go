@@ -53,13 +53,13 @@ func TestRFC9309_TheLineThatTheLimitCutsIsDropped(t *testing.T) {
 			f := fetch.Fetcher{Transport: rt}
 			r := fetched(t, &f, "http://a.test", nil, c.want)
 			if r.Truncated != (len(c.body) > max) || string(r.Body) != c.body[:min(len(c.body), max+1)] {
-				t.Errorf("truncated %v, %d of %d bytes", r.Truncated, len(r.Body), len(c.body))
+				t.Errorf("truncated %v, %d of %d bytes, want at most %d of them", r.Truncated, len(r.Body), len(c.body), max+1)
 			}
 			if d := r.Policy.Decide("a", "/x"); d.Allowed == c.disallowed {
-				t.Errorf("/x: %v", d)
+				t.Errorf("/x: got %v, want disallowed %v", d, c.disallowed)
 			}
 			if cap(r.Body) > len(r.Body)+len(r.Body)/8+64 {
-				t.Errorf("%d bytes hold %d of memory", len(r.Body), cap(r.Body))
+				t.Errorf("%d bytes hold %d of memory, want an eighth more at most", len(r.Body), cap(r.Body))
 			}
 		})
 	}
@@ -75,7 +75,7 @@ func TestExtension_AFileThatIsTooLongIsOpenForYandex(t *testing.T) {
 			r := fetched(t, &fetch.Fetcher{Transport: rt}, "http://a.test", nil, "rules").In(d)
 			check(t, r, nil, want)
 			if r.Truncated != (size > maxFile) || r.Dialect != d {
-				t.Errorf("%d bytes: Truncated %v, Dialect %v", size, r.Truncated, r.Dialect)
+				t.Errorf("%d bytes: got Truncated %v in %v, want %v in %v", size, r.Truncated, r.Dialect, size > maxFile, d)
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func TestContentCodings(t *testing.T) {
 		t.Run(fmt.Sprintf("%q of %d bytes", c.coding, len(c.body)), func(t *testing.T) {
 			check(t, r, err, c.want)
 			if *n != 1 {
-				t.Errorf("got %d requests", *n)
+				t.Errorf("got %d requests, want 1", *n)
 			}
 		})
 	}

@@ -76,7 +76,7 @@ func TestAnAnswerThatIsCutAnywhereGivesNoPermission(t *testing.T) {
 			f := fetch.Fetcher{Retries: -1, Transport: piped(func() []byte { return []byte(c.message[:cut]) })}
 			r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
 			if err != nil || r.Err != nil {
-				t.Fatalf("whole: %v, %v", err, r.Err)
+				t.Fatalf("whole: got %v, %v, want no error", err, r.Err)
 			}
 			last := len(c.message)
 			if c.until > 0 {
@@ -85,7 +85,7 @@ func TestAnAnswerThatIsCutAnywhereGivesNoPermission(t *testing.T) {
 			for cut = range last {
 				r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
 				if err != nil || verdict(r) != "disallow" || r.Err == nil {
-					t.Fatalf("cut after %q: %s, %v", c.message[:cut], verdict(r), err)
+					t.Fatalf("cut after %q: got %s, %v, want disallow", c.message[:cut], verdict(r), err)
 				}
 			}
 		})
@@ -113,10 +113,10 @@ func FuzzResponse(f *testing.F) {
 		r = r.In(policy.Dialect(dialect % 5))
 		check(t, r, err, verdict(r))
 		if r.RetryAfter < 0 || r.RetryAfter > 24*time.Hour {
-			t.Errorf("RetryAfter is %v", r.RetryAfter)
+			t.Errorf("RetryAfter is %v, want 0 to 24h", r.RetryAfter)
 		}
 		if ok := bytes.HasPrefix(message, []byte("HTTP/1.")); verdict(r) != "disallow" && !ok && !strings.HasPrefix(string(message), "HTTP/") {
-			t.Errorf("%q gives %s", message, verdict(r))
+			t.Errorf("%q: got %s, want disallow for what is no HTTP", message, verdict(r))
 		}
 	})
 }

@@ -68,7 +68,7 @@ func check(t *testing.T, r *fetch.Result, err error, want string) {
 	case err != nil:
 		t.Fatalf("got error %v, want a Result", err)
 	case r == nil || r.Policy == nil || r.Time.IsZero() || len(r.Body) > maxFile+1 || len(r.Redirects) > 5:
-		t.Fatalf("incomplete or unbounded Result: %v", r)
+		t.Fatalf("got %v, want a whole Result within its bounds", r)
 	}
 	if got := verdict(r); got != want {
 		t.Errorf("got verdict %s, want %s (status %d, Err %v)", got, want, r.StatusCode, r.Err)
@@ -82,10 +82,10 @@ func check(t *testing.T, r *fetch.Result, err error, want string) {
 	}
 	text := r.Err.Error()
 	if !strings.HasPrefix(text, "fetch: ") || len(text) > 1024 || strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-		t.Errorf("Err is %.200q, of %d bytes", text, len(text))
+		t.Errorf("Err is %.200q, of %d bytes, want a printable text of 1 KiB at most that begins with \"fetch: \"", text, len(text))
 	}
 	if errors.Unwrap(r.Err) != nil {
-		t.Errorf("Err wraps %v", errors.Unwrap(r.Err))
+		t.Errorf("Err wraps %v, want nothing", errors.Unwrap(r.Err))
 	}
 }
 
@@ -103,7 +103,7 @@ func TestTheZeroValueFetches(t *testing.T) {
 	var f fetch.Fetcher
 	r := fetched(t, &f, s.URL, nil, "rules")
 	if r.StatusCode != 200 || string(r.Body) != file || r.Redirects != nil || r.Truncated || r.RetryAfter != 0 {
-		t.Errorf("got %v", r)
+		t.Errorf("got %v with %q, want the file and nothing else", r, r.Body)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestRedirects(t *testing.T) {
 				f := fetch.Fetcher{Retries: -1, SameHost: same, Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 					asked = append(asked, r.URL.String())
 					if r.Host != r.URL.Host {
-						t.Errorf("asked %s under the name %s", r.URL, r.Host)
+						t.Errorf("asked %s under the name %s, want that of the URL", r.URL, r.Host)
 					}
 					if len(asked) == 1 {
 						return response(302, file, "Location", c.location), nil
@@ -166,7 +166,7 @@ func TestRedirects(t *testing.T) {
 				if c.want == "" || same && !strings.Contains(c.want, "//a.test") {
 					check(t, r, err, "disallow")
 					if len(asked) != 1 {
-						t.Errorf("asked %q", asked)
+						t.Errorf("asked %q, want the first alone", asked)
 					}
 					return
 				}
@@ -225,7 +225,7 @@ func TestRequestsWaitInLine(t *testing.T) {
 		var busy atomic.Int32
 		f := fetch.Fetcher{MaxFetches: 2, Timeout: 18 * time.Second, Transport: roundtrip.Func(func(*http.Request) (*http.Response, error) {
 			if busy.Add(1) > 2 {
-				t.Error("three at once")
+				t.Error("three requests at once, want two at most")
 			}
 			time.Sleep(8 * time.Second)
 			busy.Add(-1)
@@ -249,7 +249,7 @@ func TestTheRequestIsMadeFromNothing(t *testing.T) {
 	want := http.Header{"User-Agent": {agent}, "Accept": {"text/plain, */*;q=0.5"}, "Accept-Encoding": {"gzip"}}
 	f := fetch.Fetcher{UserAgent: agent, Transport: roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodGet || r.Body != nil || r.URL.User != nil || r.URL.Fragment != "" || !maps.EqualFunc(r.Header, want, slices.Equal) {
-			t.Errorf("sent %s %s with %v", r.Method, r.URL, r.Header)
+			t.Errorf("sent %s %s with %v, want GET and %v", r.Method, r.URL, r.Header, want)
 		}
 		if r.URL.Path == "/robots.txt" {
 			return response(301, "", "Location", "https://u:p@b.test/r#f", "Set-Cookie", "a=b"), nil
@@ -289,7 +289,7 @@ func TestAnOriginOfAnotherNameIsAskedUnderThatName(t *testing.T) {
 	check(t, r, err, "rules")
 	want := []string{"127.0.0.1:8080 site.test/robots.txt", "127.0.0.1:8080 site.test/r.txt"}
 	if !slices.Equal(asked, want) || !slices.Equal(r.Redirects, []string{"http://site.test/r.txt"}) {
-		t.Errorf("asked %q, Redirects %q", asked, r.Redirects)
+		t.Errorf("asked %q, Redirects %q, want %q and the second as http://site.test/r.txt", asked, r.Redirects, want)
 	}
 }
 

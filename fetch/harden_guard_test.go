@@ -202,7 +202,7 @@ func TestAProxyIsUsedAndNotTakenForTheSite(t *testing.T) {
 		}
 	}
 	if len(asked) != 4 {
-		t.Errorf("the proxy was asked %q", asked)
+		t.Errorf("the proxy was asked %q, want 4 times", asked)
 	}
 }
 
@@ -303,7 +303,7 @@ func TestPublicOnlyConnectsToPublicAddresses(t *testing.T) {
 		for _, text := range addrs {
 			addr := netip.MustParseAddr(text)
 			if got := harden.Public(addr); got != (rank == 0) {
-				t.Errorf("%s: public %v", text, got)
+				t.Errorf("%s: got public %v, want %v", text, got, rank == 0)
 			}
 			if rank == 0 {
 				continue
@@ -319,7 +319,7 @@ func TestPublicOnlyConnectsToPublicAddresses(t *testing.T) {
 		}
 	}
 	if harden.Public(netip.Addr{}) {
-		t.Error("no address is public")
+		t.Error("the zero Addr: got public, want not")
 	}
 }
 
@@ -341,7 +341,7 @@ func TestPublicOnlyRefusesTheOriginItself(t *testing.T) {
 	}
 	l.(*net.TCPListener).SetDeadline(time.Now().Add(100 * time.Millisecond))
 	if c, err := l.Accept(); err == nil {
-		t.Errorf("connected from %v", c.RemoteAddr())
+		t.Errorf("got a connection from %v, want none", c.RemoteAddr())
 	}
 }
 
@@ -357,6 +357,6 @@ func TestPublicOnlyBehindARedirectIsTheSitesFault(t *testing.T) {
 	}
 	r := fetched(t, &fetch.Fetcher{Transport: base}, "http://a.test", nil, "disallow")
 	if len(r.Redirects) != 1 || cause(r) != "destination_ip_prohibited" {
-		t.Errorf("got %v after %d redirects, cause %q", r, len(r.Redirects), cause(r))
+		t.Errorf("got %v after %d redirects, cause %q, want one and destination_ip_prohibited", r, len(r.Redirects), cause(r))
 	}
 }

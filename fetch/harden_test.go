@@ -156,7 +156,7 @@ func TestEachPhaseHasItsTimeAndTheSmallerOneHolds(t *testing.T) {
 				r := fetched(t, &f, c.origin, nil, "disallow")
 				synctest.Wait()
 				if said := strings.Contains(r.String(), "no complete answer to one request within 3s"); said != (c.attempt > 0) || cause(r) != "connection_timeout" {
-					t.Errorf("got Err %v, cause %q", r.Err, cause(r))
+					t.Errorf("got Err %v, cause %q, want connection_timeout, and the 3s named: %v", r.Err, cause(r), c.attempt > 0)
 				}
 				if took, left := time.Since(start), gone.Sub(start); took != c.want || left != c.want {
 					t.Errorf("took %v and hung up after %v, want %v", took, left, c.want)
@@ -249,7 +249,7 @@ func TestTheBodyIsClosed(t *testing.T) {
 			return res, nil
 		})}
 		if _, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil); err != nil || open.Load() != 0 {
-			t.Errorf("%d: %d bodies are open (%v)", status, open.Load(), err)
+			t.Errorf("%d: %d bodies are open (%v), want none", status, open.Load(), err)
 		}
 	}
 }
@@ -309,7 +309,7 @@ func TestATLSConnectionThatIsCutGivesNoPermission(t *testing.T) {
 			f := fetch.Fetcher{Transport: base, Retries: -1}
 			r := fetched(t, &f, "https://a.test", nil, c.want)
 			if c.want == "disallow" && !strings.Contains(fmt.Sprint(r.Err), "close_notify") {
-				t.Error(r.Err)
+				t.Errorf("got %v, want close_notify named", r.Err)
 			}
 		})
 	}

@@ -20,7 +20,7 @@ func TestAFileAsksForMemoryAfter16KiB(t *testing.T) {
 		}
 		body, err := readAll(iotest.OneByteReader(strings.NewReader(strings.Repeat("x", usualFile-1))), n, more)
 		if err != nil || len(body) != usualFile-1 || cap(body) > usualFile || read != 0 {
-			t.Errorf("%d announced: %d bytes in %d of memory, %v", n, len(body), cap(body), err)
+			t.Errorf("%d announced: got %d bytes in %d of memory, %v, want %d in %d", n, len(body), cap(body), err, usualFile-1, usualFile)
 		}
 		if _, err := readAll(bytes.NewReader(make([]byte, usualFile+1)), n, more); err != io.ErrNoProgress || read != usualFile {
 			t.Errorf("%d announced: a longer file did not ask: %v", n, err)

@@ -94,7 +94,7 @@ func TestOriginOf(t *testing.T) {
 				t.Errorf("OriginOf(%q) = %q, %v, want %q", c.url, o, err, c.origin)
 			}
 			if err != nil && (!strings.HasPrefix(err.Error(), "fetch: ") || len(err.Error()) > 1024) {
-				t.Errorf("OriginOf(%q): error %.80q of %d bytes", c.url, err, len(err.Error()))
+				t.Errorf("OriginOf(%q): got error %.80q of %d bytes, want 1 KiB at most that begins with \"fetch: \"", c.url, err, len(err.Error()))
 			}
 		})
 	}
@@ -133,7 +133,7 @@ func TestAnOriginErrorNamesTheURLWithoutItsPassword(t *testing.T) {
 	}
 	_, err = fetch.OriginOf(u)
 	if err == nil || !strings.Contains(err.Error(), "a..b/x") || strings.Contains(err.Error(), "secret") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error that names a..b/x and no password", err)
 	}
 }
 
@@ -186,20 +186,20 @@ func FuzzOriginOf(f *testing.F) {
 			return
 		}
 		if again, err := fetch.OriginOf(o.RobotsURL()); err != nil || again != o {
-			t.Errorf("%q: origin %q, of its robots.txt %q, %v", raw, o, again, err)
+			t.Errorf("%q: got %q of its robots.txt, %v, want %q", raw, again, err, o)
 		}
 		if again, err := unmarshal(o.String()); err != nil || again != o {
-			t.Errorf("%q: origin %q, from its text %q, %v", raw, o, again, err)
+			t.Errorf("%q: got %q from its text, %v, want %q", raw, again, err, o)
 		}
 		if strings.ContainsAny(o.HostField(), "%@/?# ") || o.HostField() != strings.ToLower(o.HostField()) {
-			t.Errorf("%q: Host field %q", raw, o.HostField())
+			t.Errorf("%q: got Host field %q, want a host in lower case, and a port", raw, o.HostField())
 		}
 		r := &http.Request{URL: u, Host: o.HostField()}
 		if strings.ContainsRune(o.String(), '%') {
 			return // the zone is not part of a Host field
 		}
 		if same, err := fetch.OriginOfRequest(r); err != nil || same != o {
-			t.Errorf("%q: origin %q, of a request for it %q, %v", raw, o, same, err)
+			t.Errorf("%q: got %q of a request for it, %v, want %q", raw, same, err, o)
 		}
 	})
 }
@@ -232,7 +232,7 @@ func TestAnOriginIsReadFromItsText(t *testing.T) {
 			t.Errorf("%q: got %q, %v, want %q", c.text, o, err, c.want)
 		}
 		if err != nil && !strings.HasPrefix(err.Error(), "fetch: ") {
-			t.Errorf("%q: got error %q", c.text, err)
+			t.Errorf("%q: got error %q, want \"fetch: \" in front", c.text, err)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestAnAnswerMeansTheSameWhateverItWasReadInBefore(t *testing.T) {
 				name := fmt.Sprintf("%d %v, %v read in %v", s.status, s.header, from, to)
 				if from == to {
 					if got != in[i] {
-						t.Errorf("%s: another Result", name)
+						t.Errorf("%s: got %v, want the same Result", name, got)
 					}
 					kept := *got // as a cache keeps it
 					kept.Policy = nil
@@ -66,7 +66,7 @@ func TestAnAnswerMeansTheSameWhateverItWasReadInBefore(t *testing.T) {
 				if got.StatusCode != want.StatusCode || got.RetryAfter != want.RetryAfter ||
 					!reflect.DeepEqual(got.Header, want.Header) || !reflect.DeepEqual(got.Redirects, want.Redirects) ||
 					!reflect.DeepEqual(got.RedirectHeaders, want.RedirectHeaders) {
-					t.Errorf("%s: another answer", name)
+					t.Errorf("%s: got %+v, want the answer of %+v", name, got, want)
 				}
 				if string(got.Body) != string(want.Body) || (got.Body == nil) != (want.Body == nil) || got.Truncated != want.Truncated {
 					t.Errorf("%s: %d bytes of the file, want %d", name, len(got.Body), len(want.Body))
@@ -103,7 +103,7 @@ func TestABrokenAnswerIsUnreachableInEveryDialect(t *testing.T) {
 			in := r.In(d)
 			check(t, in, nil, "disallow")
 			if in.Err != r.Err {
-				t.Errorf("%d in %v: got Err %v", status, d, in.Err)
+				t.Errorf("%d in %v: got Err %v, want %v", status, d, in.Err, r.Err)
 			}
 		}
 	}

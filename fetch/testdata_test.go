@@ -91,7 +91,7 @@ func TestStatuses(t *testing.T) {
 					last := c.statuses[len(c.statuses)-1]
 					hasFile := c.means == "redirect" || last/100 == 2 && direct.Err == nil // to Yandex it may not count
 					if c.means != "redirect" && direct.StatusCode != last || hasFile != (string(direct.Body) == v.body) {
-						t.Errorf("%v: %s: got status %d with body %q", d, c.text, direct.StatusCode, direct.Body)
+						t.Errorf("%v: %s: got status %d with body %q, want the file: %v", d, c.text, direct.StatusCode, direct.Body, hasFile)
 					}
 					all := map[string]*fetch.Result{"direct": direct}
 					if len(c.statuses) == 1 {
@@ -108,7 +108,7 @@ func TestStatuses(t *testing.T) {
 	}
 	for _, d := range dialects {
 		if covered[d] < 12 {
-			t.Errorf("%d answers are about %v", covered[d], d)
+			t.Errorf("%d answers are about %v, want 12 at least", covered[d], d)
 		}
 	}
 }

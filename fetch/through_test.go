@@ -74,7 +74,7 @@ func TestAWaitForATurnTakesNoTimeOfTheSite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		site := roundtrip.Func(func(r *http.Request) (*http.Response, error) {
 			if deadline, ok := r.Context().Deadline(); !ok || time.Until(deadline) > 5*time.Second {
-				t.Errorf("the wire has until %v", time.Until(deadline))
+				t.Errorf("the wire has %v, want 5s at most", time.Until(deadline))
 			}
 			time.Sleep(4 * time.Second)
 			if r.URL.Path == "/robots.txt" && r.URL.Host == "a.test" {
@@ -90,7 +90,7 @@ func TestAWaitForATurnTakesNoTimeOfTheSite(t *testing.T) {
 		fetched(t, &free, "http://b.test", nil, "rules")
 		fetched(t, &f, "http://b.test", nil, "rules")
 		if took := time.Since(start); took > 80*time.Second {
-			t.Errorf("took %v", took)
+			t.Errorf("took %v, want 80s at most", took)
 		}
 		// A turn that comes right before the wait must have ended is a whole one.
 		last := fetch.Fetcher{Transport: site, Timeout: 10 * time.Second, Through: waiting(62 * time.Second)}
@@ -157,14 +157,14 @@ func TestWhatIsOursIsAnError(t *testing.T) {
 		}}
 		r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil)
 		if r != nil || !errors.Is(err, ours) || *asked != hop || !strings.Contains(err.Error(), "Sign") {
-			t.Errorf("hop %d: got %v, %v after %d requests", hop, r, err, *asked)
+			t.Errorf("hop %d: got %v, %v after %d requests, want the error of Sign after %d", hop, r, err, *asked, hop)
 		}
 	}
 	// A 407 is a site's own only where no proxy can be.
 	for _, connect := range []error{nil, errors.New("Proxy Authentication Required")} {
 		f := fetch.Fetcher{Transport: roundtrip.Func(func(*http.Request) (*http.Response, error) { return response(407, ""), connect })}
 		if r, err := f.Fetch(t.Context(), originOf(t, "http://a.test"), nil); r != nil || !strings.Contains(fmt.Sprint(err), "407") {
-			t.Errorf("407 of any RoundTripper: %v, %v", r, err)
+			t.Errorf("407 of any RoundTripper: got %v, %v, want an error that names it", r, err)
 		}
 	}
 	direct := fetch.Fetcher{Transport: piped(func() []byte { return []byte(reply(407, "")) })}

@@ -62,7 +62,7 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 			f := fetch.Fetcher{Transport: send, ObeyWalls: obey, Retries: -1}
 			r, err := f.Fetch(t.Context(), originOf(t, "http://a.example"), nil)
 			if err != nil || *asked != 1 {
-				t.Fatalf("%v: %v, %d requests", row, err, *asked)
+				t.Fatalf("%v: got %v, %d requests, want one", row, err, *asked)
 			}
 			if obey && row.wall != "" {
 				check(t, r, err, "disallow")
@@ -70,12 +70,12 @@ func TestWallsAreToldAndObeyedIfAsked(t *testing.T) {
 					t.Errorf("%v: got %v, cause %q, wall %v, want an error that names the wall, and no wall", row, r, cause(r), r.Wall)
 				}
 				if in := r.In(policy.Yandex); in.Err == nil || in.Policy.Decide("", "/").Allowed {
-					t.Errorf("%v: open to another dialect: %v", row, in)
+					t.Errorf("%v: got %v in Yandex, want it unreachable too", row, in)
 				}
 				continue
 			}
 			if r.Wall != (row.wall != "") || row.status < 500 && r.Err != nil {
-				t.Errorf("%v: got wall %v, %v", row, r.Wall, r.Err)
+				t.Errorf("%v: got wall %v, %v, want wall %v", row, r.Wall, r.Err, row.wall != "")
 			}
 			if in := r.In(policy.Yandex); row.status == 200 && in.Wall != r.Wall {
 				t.Errorf("%v: got wall %v in Yandex, want %v", row, in.Wall, r.Wall)
@@ -97,7 +97,7 @@ func TestALoopWithACookieIsAWall(t *testing.T) {
 		send, _ := answers(all...)
 		f := fetch.Fetcher{Transport: send, Retries: -1}
 		if r := fetched(t, &f, "http://a.example", nil, "allow"); !r.Wall {
-			t.Errorf("a cookie at hop %d: no wall", at)
+			t.Errorf("a cookie at hop %d: got no wall, want one", at)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestARenewedPageIsStillNoFileOfRules(t *testing.T) {
 	kept := *fetched(t, &f, "http://a.example", nil, "allow")
 	kept.Body = nil
 	if r := fetched(t, &f, "http://a.example", &kept, "allow"); !r.Wall {
-		t.Errorf("got %v and no wall", r)
+		t.Errorf("got %v and no wall, want one", r)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestAWallIsObeyedInEachDialect(t *testing.T) {
 		f := fetch.Fetcher{Transport: send, ObeyWalls: obey, Retries: -1}
 		res := fetched(t, &f, "http://a.example", nil, "disallow")
 		if got := res.In(policy.Yandex).Policy.Decide("ExampleBot", "/page").Allowed; got == obey {
-			t.Errorf("ObeyWalls %v: Yandex's reading allows a page: %v", obey, got)
+			t.Errorf("ObeyWalls %v: got a page allowed in Yandex: %v, want %v", obey, got, !obey)
 		}
 	}
 }
