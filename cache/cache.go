@@ -4,7 +4,10 @@
 // one is fetched. One fetch runs per origin, however many callers wait. It belongs to none of them: a caller that gives
 // up fails no other. While an origin is unreachable, its last good copy still holds (see [Outage]), and the origin
 // is asked again after 30 seconds, then less and less often. The same holds after an answer whose status is of the
-// moment (see [Cache]). Results in use are fetched again behind their callers before they expire.
+// moment (see [Cache]).
+//
+// Results in use are fetched again behind their callers after 80 % of their lifetime, in an origin's
+// stale-while-revalidate window (RFC 5861 §3), and as retries in an outage that a copy bridges: 32 at a time at most.
 //
 // Results are kept for an origin and its reader (see Source.Reader): two crawlers fetch each file once each.
 //
@@ -67,10 +70,6 @@ type Cache struct {
 
 	// Outage says what holds while an origin is unreachable. If zero, LastGood.
 	Outage Outage
-
-	// NoRefresh switches off all fetches that no caller waits for. If false, there are some after 80 % of the lifetime, in
-	// an origin's stale-while-revalidate window (RFC 5861 §3), and as retries in an outage that a copy bridges.
-	NoRefresh bool
 
 	// KeepBody keeps each file with its rules, for programs that show it or read it in another dialect: a Result has its
 	// Body then, after a 304 too, and Content-Type and Retry-After in its Header. MaxBytes counts both. If false, memory
@@ -217,7 +216,7 @@ func (t *terms) init(c *Cache) {
 	*t = terms{
 		minTTL: orDefault(c.MinTTL, defaultMinTTL, 0), maxTTL: orDefault(c.MaxTTL, defaultTTL, century),
 		defaultTTL: defaultTTL, maxStale: defaultMaxStale, minRetry: orDefault(c.MinRetry, defaultMinRetry, 0),
-		outage: c.Outage, noRefresh: c.NoRefresh, keepBody: c.KeepBody,
+		outage: c.Outage, keepBody: c.KeepBody,
 		draw: t.draw, // of a test
 	}
 	t.maxRetry = max(t.minRetry, maxRetry)

@@ -1,6 +1,10 @@
 package cache
 
-import "time"
+import (
+	"time"
+
+	"github.com/robotsgate/robotsgate/fetch"
+)
 
 // WithoutSpread takes the jitter out of all lifetimes and waits, for tests that count
 // seconds. Users have no such switch: expiry at one moment is a herd.
@@ -21,4 +25,14 @@ func (c *Cache) WithTerms(defaultTTL, maxStale time.Duration) *Cache {
 	c.once.Do(c.init)
 	c.terms.defaultTTL, c.terms.maxStale = defaultTTL, maxStale
 	return c
+}
+
+// HoldsUntil is what Get says, without a fetch behind its caller.
+func (c *Cache) HoldsUntil(o fetch.Origin, src *Source) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.memory.recent.Peek(key{o, src.Reader, src.Dialect}); ok {
+		return c.terms.until(e.state, time.Now())
+	}
+	return time.Time{}
 }

@@ -264,10 +264,10 @@ func TestAUsableCopyIsThreeSecondsAway(t *testing.T) {
 	}
 }
 
-// So it is, with refreshes in the foreground, for callers who never have so much time.
+// So it is for callers who never have so much time.
 func TestAUsableCopyIsThereForCallersInAHurry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := (&cache.Cache{NoRefresh: true}).WithoutSpread()
+		c := new(cache.Cache).WithoutSpread()
 		s := &site{serve: inTurn(rules("/old", "Cache-Control", "max-age=60"), rules("/new"))}
 		get(t, c, s, "https://a.example")
 		time.Sleep(time.Hour)
@@ -289,17 +289,16 @@ func TestAUsableCopyIsThereForCallersInAHurry(t *testing.T) {
 	})
 }
 
-// After a stall that has become an outage, and where the refresh had no turn, the next one is
-// waited for again.
+// After a stall, the next refresh is waited for again.
 func TestTheNextRefreshIsWaitedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := (&cache.Cache{NoRefresh: true}).WithoutSpread()
-		s := &site{serve: inTurn(rules("/old", "Cache-Control", "max-age=60"), down(), rules("/new"))}
+		c := new(cache.Cache).WithoutSpread()
+		s := &site{serve: inTurn(rules("/old", "Cache-Control", "max-age=60"), rules("/late", "Cache-Control", "max-age=60"), rules("/new"))}
 		get(t, c, s, "https://a.example")
 		time.Sleep(time.Hour)
 		s.delay = 10 * time.Second
 		get(t, c, s, "https://a.example")
-		time.Sleep(time.Minute) // the outage is over
+		time.Sleep(time.Hour)
 		synctest.Wait()
 		s.delay = 2 * time.Second
 		if r := get(t, c, s, "https://a.example"); r.Policy.Decide("x", "/new").Allowed {
@@ -378,7 +377,7 @@ func TestAnErrorOfLoadGoesToAllWhoWait(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := new(memStore)
-			c := (&cache.Cache{Outage: tt.outage, NoRefresh: true, Store: store}).WithoutSpread()
+			c := (&cache.Cache{Outage: tt.outage, Store: store}).WithoutSpread()
 			if tt.first != nil {
 				get(t, c, &site{serve: always(tt.first)}, "https://a.example")
 				time.Sleep(time.Hour)

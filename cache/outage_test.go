@@ -25,7 +25,6 @@ func TestLifetimesAreBounded(t *testing.T) {
 		{"nothing stated", &cache.Cache{}, rules("/"), 19 * time.Hour, true, 0},
 		{"nothing stated, four fifths gone", &cache.Cache{}, rules("/"), 20 * time.Hour, true, 1},
 		{"nothing stated, a day gone", &cache.Cache{}, rules("/"), day, false, 1},
-		{"in the foreground there are no renewals", &cache.Cache{NoRefresh: true}, rules("/"), 20 * time.Hour, true, 0},
 		{"an hour at most for a 403", &cache.Cache{}, unavailable(403), 47 * time.Minute, true, 0},
 		{"an hour at most for a 403, gone", &cache.Cache{}, unavailable(403), time.Hour, false, 1},
 		{"and for a 401 that says a day", &cache.Cache{}, unavailable(401, "Cache-Control", "max-age=86400"), time.Hour, false, 1},
@@ -51,7 +50,6 @@ func TestLifetimesAreBounded(t *testing.T) {
 		{"the least of two", &cache.Cache{}, rules("/", "Cache-Control", "max-age=60, stale-while-revalidate=5, stale-while-revalidate=8000"), 65 * time.Second, false, 1},
 		{"a redirect's, by its age", &cache.Cache{}, over(rules("/", "Cache-Control", "max-age=60, stale-while-revalidate=300"),
 			header("Cache-Control", "max-age=60, stale-while-revalidate=300", "Age", "600")), time.Minute, false, 1},
-		{"not in the foreground", &cache.Cache{NoRefresh: true}, rules("/", "Cache-Control", "max-age=600, stale-while-revalidate=600"), 10 * time.Minute, false, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := tt.cache.WithoutSpread(), &site{serve: inTurn(tt.answer, unavailable(410))}
@@ -191,7 +189,6 @@ func TestGetSaysWhenTheOriginIsAskedNext(t *testing.T) {
 		{"a copy that bridges an outage", &cache.Cache{}, []*fetch.Result{rules("/", "Cache-Control", "max-age=600"), down()}, 10 * time.Minute, 30 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			tt.cache.NoRefresh = true
 			c := tt.cache.WithoutSpread()
 			s := &site{serve: inTurn(tt.serve...)}
 			o, src := origin(t, "https://a.example"), &cache.Source{Load: s.load}
@@ -201,14 +198,18 @@ func TestGetSaysWhenTheOriginIsAskedNext(t *testing.T) {
 			if got := time.Until(until); got != tt.want || err != nil {
 				t.Errorf("%s: in %v, want %v", tt.name, got, tt.want)
 			}
-			fetches := s.count()
+			fetches, before := s.count(), new(cache.Source)
+			if last := tt.serve[len(tt.serve)-1]; last.Err != nil || last.OfTheMoment() {
+				before = src // other answers are renewed before they expire
+			}
 			time.Sleep(tt.want - time.Second)
-			if get(t, c, s, "https://a.example"); s.count() != fetches {
-				t.Errorf("%s: asked before", tt.name)
+			if _, _, err := c.Get(t.Context(), o, before); err != nil || s.count() != fetches {
+				t.Errorf("%s: a second before, %d fetches, %v, want %d", tt.name, s.count(), err, fetches)
 			}
 			time.Sleep(time.Second)
-			if get(t, c, s, "https://a.example"); s.count() != fetches+1 {
-				t.Errorf("%s: not asked then", tt.name)
+			get(t, c, s, "https://a.example")
+			if synctest.Wait(); s.count() != fetches+1 {
+				t.Errorf("%s: then %d fetches, want %d", tt.name, s.count(), fetches+1)
 			}
 			closeCache(t, c)
 		})
@@ -224,7 +225,7 @@ func retryAfter(r *fetch.Result, d time.Duration) *fetch.Result {
 // begins with its own first pause.
 func TestAfterAStatusOfTheMomentTheRulesHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := (&cache.Cache{NoRefresh: true}).WithoutSpread()
+		c := new(cache.Cache).WithoutSpread()
 		s := &site{serve: inTurn(unavailable(429), unavailable(429), down(), down(), unavailable(429), rules("/secret"))}
 		for i, step := range []struct {
 			after time.Duration

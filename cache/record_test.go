@@ -64,7 +64,7 @@ func TestAStoredAnswerMeansInEachDialectWhatItSays(t *testing.T) {
 						}
 						o, store := origin(t, "https://a.example"), new(memStore)
 						read := func(d policy.Dialect) *fetch.Result {
-							c := &cache.Cache{Store: store, Logger: quiet, NoRefresh: true}
+							c := &cache.Cache{Store: store, Logger: quiet}
 							r, _, err := c.Get(t.Context(), o, source(d))
 							if err != nil {
 								t.Fatal(err)

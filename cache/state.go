@@ -49,7 +49,7 @@ type terms struct {
 	minTTL, maxTTL, defaultTTL, maxStale time.Duration
 	minRetry, maxRetry                   time.Duration
 	outage                               Outage
-	noRefresh, keepBody                  bool
+	keepBody                             bool
 	draw                                 func(lo, hi float64) float64 // a random number between lo and hi
 }
 
@@ -75,12 +75,9 @@ func (t *terms) answeredWith(r *fetch.Result, at time.Time) *state {
 	// The floor comes last: a max-age=0, an Age above max-age or a date in the past would otherwise mean one fetch for
 	// every request. The spread keeps origins first met together from expiring together.
 	s.lifetime = max(t.minTTL, time.Duration(float64(t.stated(r, f))*t.draw(0.9, 1)))
-	s.ahead, s.revising, s.kept = s.lifetime, s.lifetime, s.lifetime
-	if !t.noRefresh {
-		s.ahead = max(t.minTTL, s.lifetime/5*4)
-		if !f.mustRevalidate {
-			s.revising = max(s.lifetime, min(t.stated(r, f)+f.whileRevalidate, f.redirectStale, t.longest(r)))
-		}
+	s.ahead, s.revising, s.kept = max(t.minTTL, s.lifetime/5*4), s.lifetime, s.lifetime
+	if !f.mustRevalidate {
+		s.revising = max(s.lifetime, min(t.stated(r, f)+f.whileRevalidate, f.redirectStale, t.longest(r)))
 	}
 	// Only a copy of a file outlives its freshness (RFC 9309 §2.4). That there was none is no copy, and would turn an
 	// outage into permission.
@@ -240,7 +237,7 @@ func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duratio
 		return t.during(s, now), wait, notDue
 	case s.failure == nil && s.answer != nil && age < s.revising:
 		return s.answer, s.revising - age, inBackground
-	case s.failure != nil && !t.noRefresh:
+	case s.failure != nil:
 		// As long as the copy serves the callers, none of them need wait for a retry.
 		if r = t.during(s, now); r == s.answer {
 			return r, max(s.kept-age, time.Second), inBackground
@@ -345,7 +342,7 @@ const (
 	LastGood Outage = iota
 
 	// Strict disallows everything as soon as the last result is no longer fresh: RFC 9309 §2.3.1.4 to the letter.
-	// Unless NoRefresh is set, stale-while-revalidate (RFC 5861 §3) counts as fresh until the refresh has failed.
+	// Stale-while-revalidate (RFC 5861 §3) counts as fresh until the refresh has failed.
 	Strict
 
 	// GoogleLadder disallows everything for 12 hours, then uses the last copy (or, if there is none, allows everything)

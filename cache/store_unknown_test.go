@@ -122,7 +122,7 @@ func (s situation) run(t *testing.T, answer *fetch.Result, outage cache.Outage, 
 		backing = store
 	}
 	open := func() *cache.Cache {
-		c := (&cache.Cache{Store: backing, Outage: outage, NoRefresh: true, Logger: quiet}).WithoutSpread()
+		c := (&cache.Cache{Store: backing, Outage: outage, Logger: quiet}).WithoutSpread()
 		if s.name == "no Store" {
 			c.Store = nil
 		}
@@ -277,7 +277,7 @@ func TestWhatMemoryHasHoldsWhileTheStoreIsSilent(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := new(memStore)
-			c, s := &cache.Cache{Store: store, Logger: quiet, NoRefresh: true}, &site{serve: inTurn(first, unavailable(429))}
+			c, s := &cache.Cache{Store: store, Logger: quiet}, &site{serve: inTurn(first, unavailable(429))}
 			get(t, c, s, "https://a.example")
 			synctest.Wait()
 			store.misbehave(on("Get", fails))

@@ -75,7 +75,6 @@ func TestPacerDecidesAgainWhenTheTurnComes(t *testing.T) {
 		{"forbidden, and another caller asks", &changing{lifetime: "max-age=60", after: none, change: 45 * time.Second}, &cache.Cache{}, 90 * time.Second, few},
 		{"forbidden later, and another caller asks", &changing{lifetime: "max-age=60", after: none, change: 125 * time.Second}, &cache.Cache{}, 10 * time.Second, few},
 		{"forbidden, and no other asks", &changing{lifetime: "max-age=60", after: none, change: 45 * time.Second}, &cache.Cache{}, 0, few},
-		{"forbidden, without fetches in the background", &changing{lifetime: "max-age=60", after: none, change: 45 * time.Second}, &cache.Cache{NoRefresh: true}, 90 * time.Second, few},
 		{"an outage, strictly", &changing{lifetime: "max-age=60", after: "503", change: 45 * time.Second}, &cache.Cache{Outage: cache.Strict}, 90 * time.Second, few},
 		{"an outage, strictly, and no other asks", &changing{lifetime: "max-age=60", after: "503", change: 45 * time.Second}, &cache.Cache{Outage: cache.Strict}, 0, few},
 		{"an outage with a good copy", &changing{lifetime: "max-age=60", after: "503", change: 45 * time.Second}, &cache.Cache{}, 90 * time.Second, 20},
@@ -84,7 +83,7 @@ func TestPacerDecidesAgainWhenTheTurnComes(t *testing.T) {
 	}
 	for change := 125 * time.Second; change < 250*time.Second; change += 5 * time.Second {
 		rows = append(rows, row{fmt.Sprint("forbidden at ", change, ", perhaps just after it was looked up"),
-			&changing{lifetime: "max-age=60", after: none, change: change}, &cache.Cache{NoRefresh: true}, change + 2*time.Second, few})
+			&changing{lifetime: "max-age=60", after: none, change: change}, &cache.Cache{}, change + 2*time.Second, few})
 	}
 	for _, c := range rows {
 		t.Run(c.name, func(t *testing.T) {

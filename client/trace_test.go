@@ -62,7 +62,7 @@ func TestFetchedSaysWhatARobotsTxtWas(t *testing.T) {
 				time.Sleep(time.Second)
 				return answer(404, "", ""), nil
 			}),
-			Cache: &cache.Cache{MaxTTL: time.Minute, NoRefresh: true},
+			Cache: &cache.Cache{MaxTTL: time.Minute},
 			Sign: func(*http.Request) error {
 				if locked {
 					return errors.New("vault away")

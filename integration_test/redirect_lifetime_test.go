@@ -36,7 +36,7 @@ func TestARedirectsCacheControlIsRead(t *testing.T) {
 					t.Fatal(err)
 				}
 				rt := gate(nil)
-				rt.Cache = &cache.Cache{Store: store, MinTTL: -1, NoRefresh: true}
+				rt.Cache = &cache.Cache{Store: store, MinTTL: -1}
 				forbidden := changed.Load() && want == 2
 				if ok, err := do(t.Context(), rt, site+"/public"); ok == forbidden {
 					t.Errorf("run %d: /public sent %v (%v), want %v", run, ok, err, !forbidden)

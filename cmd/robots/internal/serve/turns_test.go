@@ -49,7 +49,7 @@ func newTurnService(t *testing.T, turns int, web roundtrip.Func) *turnService {
 	v := &Service{Asker: answer.Asker{Agent: "*"}, Limits: UsualLimits(), Log: slog.New(slog.DiscardHandler), TurnTime: 2 * time.Minute}
 	v.Limits.Turns, v.Guard.Loopback = turns, true
 	f := &fetch.Fetcher{Transport: web, UserAgent: "test", Retries: -1}
-	v.Open(&site.Gate{Transport: &client.Transport{Base: web, Fetcher: f, Cache: &cache.Cache{NoRefresh: true}}})
+	v.Open(&site.Gate{Transport: &client.Transport{Base: web, Fetcher: f, Cache: new(cache.Cache)}})
 	ends, drain := context.WithCancel(t.Context())
 	return &turnService{v, t, v.Handler(ends), drain}
 }

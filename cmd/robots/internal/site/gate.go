@@ -77,10 +77,9 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 		Transport: base, UserAgent: n.UserAgent, Timeout: n.Timeout, Sign: n.Headers.Hook(signer), ObeyWalls: n.obeyWalls,
 	}
 	c := &cache.Cache{
-		MaxBytes:  maxPolicies,
-		Store:     store,
-		NoRefresh: true, // a refresh behind the callers would come after the run
-		Logger:    slog.New(slog.NewTextHandler(errs, nil)),
+		MaxBytes: maxPolicies,
+		Store:    store,
+		Logger:   slog.New(slog.NewTextHandler(errs, nil)),
 		// A list can wait for its own file, to read and to write it; a site need not be asked twice for that.
 		StoreTimeout: 10 * time.Second,
 	}
@@ -151,10 +150,10 @@ func (g *Gate) Share() {
 // maxFetches is for a program that runs on: each may hold a file of 500 KiB.
 const maxFetches = 512
 
-// RunsOn gives g the settings of a program that runs on: robots.txt is refreshed ahead, and the bounds are
-// those of package cache. Without private, it asks public networks only.
+// RunsOn gives g the settings of a program that runs on: the bounds are those of package cache. Without private, it asks
+// public networks only.
 func (g *Gate) RunsOn(log *slog.Logger, private bool) {
-	g.Cache.Logger, g.Cache.NoRefresh, g.Cache.StoreTimeout = log, false, 0
+	g.Cache.Logger, g.Cache.StoreTimeout = log, 0
 	g.Cache.MaxBytes = 0
 	g.Fetcher.MaxFetches = maxFetches
 	if private {

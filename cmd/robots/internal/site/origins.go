@@ -76,10 +76,9 @@ func NewOrigins(find func(context.Context, fetch.Origin) (*fetch.Result, time.Ti
 	}
 	return &Origins{
 		run: cache.Cache{
-			MaxBytes:  maxPolicies - BesideOrigins,
-			MinTTL:    forTheRun,
-			MinRetry:  forTheRun,
-			NoRefresh: true,
+			MaxBytes: maxPolicies - BesideOrigins,
+			MinTTL:   forTheRun,
+			MinRetry: forTheRun,
 		},
 		source:   cache.Source{Load: load, Dialect: dialect},
 		slots:    semaphore.NewWeighted(int64(most)),
