@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	storeTimeout = 2 * time.Second // the default of Cache.StoreTimeout
+	callTimeout  = 2 * time.Second // of what a caller waits for; a busy machine takes less, and asks no site twice
 	writeTimeout = 5 * time.Second // of one Put
 	lockTTL      = 5 * time.Second // how long a lock outlives a process that dies
 	storeAgain   = 5 * time.Second // how long callers leave a Store alone that did not answer
@@ -26,18 +26,17 @@ var errDown = errors.New("cache: the store is left alone")
 
 // backing is a Store with bounds on the time and the number of its calls. A part that fails is left alone.
 type backing struct {
-	store    Store
-	locker   Locker // nil if it has no locks
-	patience time.Duration
-	running  *tasks       // includes what is written behind the callers
-	closed   func() error // closes the Store, once
+	store   Store
+	locker  Locker       // nil if it has no locks
+	running *tasks       // includes what is written behind the callers
+	closed  func() error // closes the Store, once
 
 	reads, locks, writes part
 	debts                debts
 }
 
-func (b *backing) init(store Store, patience time.Duration, log *slog.Logger, running *tasks) {
-	b.store, b.patience, b.running = store, patience, running
+func (b *backing) init(store Store, log *slog.Logger, running *tasks) {
+	b.store, b.running = store, running
 	b.locker, _ = store.(Locker)
 	b.reads.init("reading", log)
 	b.locks.init("locking", log)
@@ -55,7 +54,7 @@ func (b *backing) init(store Store, patience time.Duration, log *slog.Logger, ru
 // there is one. A mark that is owed takes the place of an older record.
 func (b *backing) read(ctx context.Context, key string) (rec *record, body []byte, err error) {
 	data, found := []byte(nil), false
-	err = b.reads.call(ctx, b.patience, func(ctx context.Context) error {
+	err = b.reads.call(ctx, callTimeout, func(ctx context.Context) error {
 		v, err := b.store.Get(ctx, key)
 		if errors.Is(err, ErrMiss) {
 			return nil
@@ -81,7 +80,7 @@ func (b *backing) read(ctx context.Context, key string) (rec *record, body []byt
 // lock tries to take the lock of a key. unlock is nil if another process has it. After an error, going on without the
 // lock can only cost a fetch.
 func (b *backing) lock(ctx context.Context, key string) (unlock func(), err error) {
-	err = b.locks.call(ctx, b.patience, func(ctx context.Context) error {
+	err = b.locks.call(ctx, callTimeout, func(ctx context.Context) error {
 		u, ok, err := b.locker.Lock(ctx, key, lockTTL)
 		if err == nil && ok {
 			unlock = u
@@ -95,7 +94,7 @@ func (b *backing) lock(ctx context.Context, key string) (unlock func(), err erro
 // owed until the value is written; it may be nil.
 func (b *backing) put(key string, data []byte, ttl time.Duration, o *debt, unlock func()) {
 	ctx := context.Background() // Close waits for it
-	if !b.writes.enter(ctx, b.patience) {
+	if !b.writes.enter(ctx, callTimeout) {
 		b.debts.paid(key, o, errDown)
 		release(unlock)
 		return

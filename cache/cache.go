@@ -79,11 +79,6 @@ type Cache struct {
 	// Store is a second level behind the memory. If nil, there is none.
 	Store Store
 
-	// StoreTimeout bounds one call of the Store that a caller waits for. A call that takes longer is a failure of the
-	// Store, and robots.txt is fetched. If zero, 2 seconds, so that a busy machine asks no site twice. If negative, there
-	// is none.
-	StoreTimeout time.Duration
-
 	// Logger gets a line when a Store fails, and when it works again. Stats counts the failures. If nil, slog.Default.
 	Logger *slog.Logger
 
@@ -208,7 +203,7 @@ func (c *Cache) init() {
 	if c.Store != nil {
 		log := cmp.Or(c.Logger, slog.Default())
 		c.backing = new(backing)
-		c.backing.init(c.Store, orDefault(c.StoreTimeout, storeTimeout, flightTimeout), log, &c.running)
+		c.backing.init(c.Store, log, &c.running)
 	}
 }
 

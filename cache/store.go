@@ -15,8 +15,9 @@ import (
 // that was damaged, cut, or written under another key does no harm. But what can write to a Store can write rules.
 //
 // Methods must be safe for concurrent use and end when ctx does. At most 64 calls of a kind (Get, Lock, Put) are under
-// way at a time, a Put for 5 seconds at most. After five failures in a row, a Cache makes none of that kind for five
-// seconds. A Store that is an io.Closer is closed with its Cache, see [Cache.Close].
+// way at a time. A Put has 5 seconds, and the others, for which callers may wait, 2 seconds: a call that fails by then
+// is a failure of the Store, and robots.txt is fetched. After five failures in a row, a Cache makes none of that kind for
+// five seconds. A Store that is an io.Closer is closed with its Cache, see [Cache.Close].
 type Store interface {
 	// Get returns what was last put under the key, or an error that wraps ErrMiss if there is nothing. Any other error
 	// is a failure of the Store; a damaged value is none, and is returned as it is. The caller must not modify the bytes.

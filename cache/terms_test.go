@@ -128,14 +128,12 @@ func TestNoClockAloneMakesAStatusOfTheMomentPermit(t *testing.T) {
 
 // meaning is what the fields of c come to, by name.
 func meaning(c *Cache) map[string]int64 {
-	c.Store = struct{ Store }{}
 	c.once.Do(c.init)
 	return map[string]int64{
-		"MaxBytes":     c.memory.limit,
-		"MinTTL":       int64(c.terms.minTTL),
-		"MaxTTL":       int64(c.terms.maxTTL),
-		"MinRetry":     int64(c.terms.minRetry),
-		"StoreTimeout": int64(c.backing.patience),
+		"MaxBytes": c.memory.limit,
+		"MinTTL":   int64(c.terms.minTTL),
+		"MaxTTL":   int64(c.terms.maxTTL),
+		"MinRetry": int64(c.terms.minRetry),
 	}
 }
 
@@ -144,13 +142,11 @@ func TestFieldsThatAreZeroOrNegative(t *testing.T) {
 	zero := map[string]int64{
 		"MaxBytes": 64 << 20,
 		"MinTTL":   int64(time.Minute), "MaxTTL": int64(24 * time.Hour),
-		"MinRetry":     int64(30 * time.Second),
-		"StoreTimeout": int64(2 * time.Second),
+		"MinRetry": int64(30 * time.Second),
 	}
 	negative := map[string]int64{
 		"MaxBytes": math.MaxInt64,
 		"MinTTL":   0, "MaxTTL": int64(century), "MinRetry": 0,
-		"StoreTimeout": int64(flightTimeout), // which ends the caller's wait in any case
 	}
 	if got := meaning(new(Cache)); !reflect.DeepEqual(got, zero) {
 		t.Errorf("all zero: %v, want %v", got, zero)

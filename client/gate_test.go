@@ -96,7 +96,7 @@ func TestNoCallerIsKeptBeyondTheDeadline(t *testing.T) {
 			return &client.Transport{Base: robotsAreSilent, Fetcher: &fetch.Fetcher{Transport: robotsAreSilent, MaxFetches: 1}}
 		}, busy: func(rt *client.Transport) { go ask(rt, "http://b.example/") }},
 		{name: "the Store is silent", gate: func() *client.Transport {
-			return &client.Transport{Base: robotsAreSilent, Cache: &cache.Cache{Store: stuck{hangs: true}, StoreTimeout: time.Hour}}
+			return &client.Transport{Base: robotsAreSilent, Cache: &cache.Cache{Store: stuck{hangs: true}}}
 		}},
 		{name: "the lock is never free", gate: func() *client.Transport {
 			return &client.Transport{Base: robotsAreSilent, Cache: &cache.Cache{Store: stuck{}}}

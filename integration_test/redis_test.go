@@ -121,6 +121,24 @@ func TestRedisKeepsNothingForEver(t *testing.T) {
 	}
 }
 
+// timed is a Store that gives what callers wait for a time of its own, whatever a Cache gives it.
+type timed struct {
+	*redisstore.Store
+	most time.Duration
+}
+
+func (s timed) Get(ctx context.Context, key string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.most)
+	defer cancel()
+	return s.Store.Get(ctx, key)
+}
+
+func (s timed) Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.most)
+	defer cancel()
+	return s.Store.Lock(ctx, key, ttl)
+}
+
 // What an origin takes of Redis on average, beside its file: its robots.txt, over real files, and its turns. What a user
 // sees is used_memory, which has the tables of keys and of expiries too, and the buffers of connections: how many there
 // are is a matter of how busy the machine is.
@@ -132,7 +150,7 @@ func TestAnOriginIsSmallInRedis(t *testing.T) {
 	}
 	files := slices.Collect(maps.Values(vectors.Corpus(t)))
 	mean := float64(len(bytes.Join(files, nil))) / float64(len(files))
-	c, store := &cache.Cache{Store: openRedis(t, s.url), StoreTimeout: busy}, openTurns(t, s.url)
+	c, store := &cache.Cache{Store: timed{openRedis(t, s.url), busy}}, openTurns(t, s.url)
 	for _, row := range []struct {
 		name       string
 		file, most float64
@@ -271,7 +289,7 @@ func TestABrokenRedisHarmsNoRequest(t *testing.T) {
 					t.Fatal(err)
 				}
 				var log proc.Log
-				c := &cache.Cache{Store: store, StoreTimeout: 100 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+				c := &cache.Cache{Store: timed{store, 100 * time.Millisecond}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 				var fetches atomic.Int32
 				for i := range 200 {
 					if i == 100 && midway != nil {

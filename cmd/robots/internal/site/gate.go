@@ -80,8 +80,6 @@ func (n *Network) Open(errs io.Writer) (*Gate, error) {
 		MaxBytes: maxPolicies,
 		Store:    store,
 		Logger:   slog.New(slog.NewTextHandler(errs, nil)),
-		// A list can wait for its own file, to read and to write it; a site need not be asked twice for that.
-		StoreTimeout: 10 * time.Second,
 	}
 	_, dir := store.(*dirstore.Store)
 	return &Gate{Transport: &client.Transport{
@@ -153,8 +151,7 @@ const maxFetches = 512
 // RunsOn gives g the settings of a program that runs on: the bounds are those of package cache. Without private, it asks
 // public networks only.
 func (g *Gate) RunsOn(log *slog.Logger, private bool) {
-	g.Cache.Logger, g.Cache.StoreTimeout = log, 0
-	g.Cache.MaxBytes = 0
+	g.Cache.Logger, g.Cache.MaxBytes = log, 0
 	g.Fetcher.MaxFetches = maxFetches
 	if private {
 		return
