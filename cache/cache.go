@@ -55,18 +55,15 @@ type Cache struct {
 	MaxBytes int64
 
 	// MinTTL is the shortest time a result holds, whatever its header says. Without it, some robots.txt would be
-	// fetched for every request. If zero, 1 minute. If negative, there is none.
+	// fetched for every request. After a failure, the origin is asked again after 30 seconds, or MinTTL if that is set
+	// and longer; this doubles with each further failure, up to an hour, ± 20 %, but never below a MinTTL that is set. A
+	// longer Retry-After is honoured up to 24 hours. If zero, 1 minute. If negative, there is none: the 30 seconds stay.
 	MinTTL time.Duration
 
 	// MaxTTL is the longest time a result holds while the origin can be reached, except for a status of the moment. A
 	// 401 or 403 holds for an hour at most. All hold for up to a tenth less, so that what was read together does not
 	// expire together. If zero, 24 hours, the most that RFC 9309 §2.4 recommends. If negative, there is none.
 	MaxTTL time.Duration
-
-	// MinRetry is the time between a failure and the next attempt to fetch. It doubles with each further failure, up to
-	// an hour, or to MinRetry if that is longer, ± 20 %. A longer Retry-After is honoured up to 24 hours. If zero, 30
-	// seconds. If negative, there is none.
-	MinRetry time.Duration
 
 	// Outage says what holds while an origin is unreachable. If zero, LastGood.
 	Outage Outage
@@ -210,11 +207,10 @@ func (c *Cache) init() {
 func (t *terms) init(c *Cache) {
 	*t = terms{
 		minTTL: orDefault(c.MinTTL, defaultMinTTL, 0), maxTTL: orDefault(c.MaxTTL, defaultTTL, century),
-		defaultTTL: defaultTTL, maxStale: defaultMaxStale, minRetry: orDefault(c.MinRetry, defaultMinRetry, 0),
+		defaultTTL: defaultTTL, maxStale: defaultMaxStale, minRetry: orDefault(c.MinTTL, 0, 0), maxRetry: maxRetry,
 		outage: c.Outage, keepBody: c.KeepBody,
 		draw: t.draw, // of a test
 	}
-	t.maxRetry = max(t.minRetry, maxRetry)
 	if t.draw == nil {
 		t.draw = func(lo, hi float64) float64 { return lo + (hi-lo)*rand.Float64() }
 	}

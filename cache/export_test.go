@@ -13,10 +13,10 @@ func (c *Cache) WithoutSpread() *Cache {
 	return c
 }
 
-// WithSteadyRetry has all attempts MinRetry apart, for vectors that count them.
-func (c *Cache) WithSteadyRetry() *Cache {
+// WithSteadyRetry has all attempts after a failure so far apart, for vectors that count them.
+func (c *Cache) WithSteadyRetry(d time.Duration) *Cache {
 	c.once.Do(c.init)
-	c.terms.maxRetry = c.terms.minRetry
+	c.terms.minRetry, c.terms.maxRetry = d, d
 	return c
 }
 

@@ -116,8 +116,8 @@ const (
 	defaultMinTTL     = time.Minute
 	defaultTTL        = 24 * time.Hour // RFC 9309 §2.4
 	defaultRefusedTTL = time.Hour
-	momentTTL         = 5 * time.Minute // of the first status of the moment,
-	maxMomentTTL      = time.Hour       // and of one after many
-	defaultMinRetry   = 30 * time.Second
+	momentTTL         = 5 * time.Minute  // of the first status of the moment,
+	maxMomentTTL      = time.Hour        // and of one after many
+	firstRetry        = 30 * time.Second // after a failure
 	maxRetryAfter     = 24 * time.Hour
 )

@@ -1,6 +1,7 @@
 package cache_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,19 +68,26 @@ func TestLifetimesAreBounded(t *testing.T) {
 
 // The floor stands under the jitter, so that no origin is asked twice in a minute.
 func TestJitterNeverGoesBelowTheFloor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := new(cache.Cache), &site{serve: always(rules("/", "Cache-Control", "max-age=0"))}
-		for range 50 {
-			get(t, c, s, "https://a.example")
-			n := s.count()
-			time.Sleep(59 * time.Second)
-			if get(t, c, s, "https://a.example"); s.count() != n {
-				t.Fatal("asked twice in a minute")
+	for _, tt := range []struct {
+		cache  *cache.Cache
+		answer *fetch.Result
+	}{
+		{&cache.Cache{}, rules("/", "Cache-Control", "max-age=0")},
+		{&cache.Cache{MinTTL: time.Minute}, down()},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, s := tt.cache, &site{serve: always(tt.answer)}
+			for i := range 50 {
+				o := fmt.Sprintf("https://a%d.example", i)
+				get(t, c, s, o)
+				time.Sleep(59 * time.Second)
+				if get(t, c, s, o); s.count() != i+1 {
+					t.Fatalf("%s: asked %d times in a minute, want once", brief(tt.answer), s.count()-i)
+				}
 			}
-			time.Sleep(time.Second)
-		}
-		closeCache(t, c)
-	})
+			closeCache(t, c)
+		})
+	}
 }
 
 func TestACopyIsKeptForAnOutageAsLongAsItShould(t *testing.T) {
@@ -181,6 +189,12 @@ func TestGetSaysWhenTheOriginIsAskedNext(t *testing.T) {
 		{"of the moment, up the ladder", &cache.Cache{Outage: cache.GoogleLadder}, []*fetch.Result{rules("/", "Cache-Control", "max-age=1"), unavailable(408)}, 62 * time.Second, 5 * time.Minute},
 		{"a 503 that allows, as to Yandex", &cache.Cache{}, []*fetch.Result{unavailable(503)}, 0, 5 * time.Minute},
 		{"unreachable", &cache.Cache{}, []*fetch.Result{down()}, 10 * time.Second, 20 * time.Second},
+		{"unreachable, without a floor", &cache.Cache{MinTTL: -1}, []*fetch.Result{down()}, 0, 30 * time.Second},
+		{"unreachable, a short MinTTL", &cache.Cache{MinTTL: time.Second}, []*fetch.Result{down()}, 0, 30 * time.Second},
+		{"unreachable, a second time", &cache.Cache{}, []*fetch.Result{down()}, 30 * time.Second, time.Minute},
+		{"unreachable, a longer MinTTL", &cache.Cache{MinTTL: 45 * time.Minute}, []*fetch.Result{down()}, 0, 45 * time.Minute},
+		{"unreachable, a second time", &cache.Cache{MinTTL: 45 * time.Minute}, []*fetch.Result{down()}, 45 * time.Minute, time.Hour},
+		{"unreachable, a MinTTL beyond an hour", &cache.Cache{MinTTL: 2 * time.Hour}, []*fetch.Result{down()}, 2 * time.Hour, 2 * time.Hour},
 		{"a Retry-After of a second", &cache.Cache{}, []*fetch.Result{retryAfter(down(), time.Second)}, 0, 30 * time.Second},
 		{"one before now", &cache.Cache{}, []*fetch.Result{retryAfter(down(), -time.Hour)}, 0, 30 * time.Second},
 		{"of an hour", &cache.Cache{}, []*fetch.Result{retryAfter(outage(503), time.Hour)}, 0, time.Hour},

@@ -44,7 +44,7 @@ type outage struct {
 	asks   time.Duration // of retry: how long the site is left alone
 }
 
-// terms are the fields of a Cache, zero values resolved, and for tests defaultTTL, maxStale, maxRetry and draw.
+// terms are the fields of a Cache, zero values resolved, and for tests defaultTTL, maxStale, minRetry, maxRetry and draw.
 type terms struct {
 	minTTL, maxTTL, defaultTTL, maxStale time.Duration
 	minRetry, maxRetry                   time.Duration
@@ -116,7 +116,8 @@ func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time) *state {
 	n.failure, n.failed, n.assumed, n.moment = r, at, nil, nil
 	switch {
 	case r.Err != nil: // a Retry-After (RFC 9110 §10.2.3) counts up to a day: no server locks itself out for years
-		n.retry = max(doubled(t.minRetry, t.maxRetry, n.failures, t.draw(0.8, 1.2)), min(r.RetryAfter, maxRetryAfter))
+		wait := doubled(max(firstRetry, t.minRetry), t.maxRetry, n.failures, t.draw(0.8, 1.2))
+		n.retry = max(t.minRetry, wait, min(r.RetryAfter, maxRetryAfter))
 		n.assume(t)
 	case r.RetryAfter > 0:
 		n.retry = max(t.minTTL, min(r.RetryAfter, maxRetryAfter))

@@ -133,7 +133,6 @@ func meaning(c *Cache) map[string]int64 {
 		"MaxBytes": c.memory.limit,
 		"MinTTL":   int64(c.terms.minTTL),
 		"MaxTTL":   int64(c.terms.maxTTL),
-		"MinRetry": int64(c.terms.minRetry),
 	}
 }
 
@@ -142,11 +141,10 @@ func TestFieldsThatAreZeroOrNegative(t *testing.T) {
 	zero := map[string]int64{
 		"MaxBytes": 64 << 20,
 		"MinTTL":   int64(time.Minute), "MaxTTL": int64(24 * time.Hour),
-		"MinRetry": int64(30 * time.Second),
 	}
 	negative := map[string]int64{
 		"MaxBytes": math.MaxInt64,
-		"MinTTL":   0, "MaxTTL": int64(century), "MinRetry": 0,
+		"MinTTL":   0, "MaxTTL": int64(century),
 	}
 	if got := meaning(new(Cache)); !reflect.DeepEqual(got, zero) {
 		t.Errorf("all zero: %v, want %v", got, zero)

@@ -170,17 +170,14 @@ var neverPermitted = map[string]bool{
 // cache is configured as caching.README.md says. Only the jitter is not to be had by a
 // field: expiry is tested to the second here.
 func (v robotsVector) cache(outage cache.Outage) *cache.Cache {
-	c := &cache.Cache{
-		MinRetry: 300 * time.Second,
-		Outage:   outage,
-	}
+	c := &cache.Cache{Outage: outage}
 	if v.Config.MinTTL != nil {
 		c.MinTTL = -1
 	}
 	if v.Config.AfterHorizon == "keep" {
 		c.WithTerms(day, 100*365*day)
 	}
-	return c.WithoutSpread().WithSteadyRetry()
+	return c.WithoutSpread().WithSteadyRetry(300 * time.Second)
 }
 
 func (v robotsVector) source(rt http.RoundTripper) *cache.Source {
@@ -449,10 +446,11 @@ func TestHTTPCachingVectors(t *testing.T) {
 // lifetime, no wait after a failure. What a cache of pages does with an error once its
 // copy is stale, Strict does.
 func (v httpVector) cache() *cache.Cache {
-	c := &cache.Cache{MinTTL: -1, MinRetry: -1, Outage: cache.Strict}
+	c := &cache.Cache{MinTTL: -1, Outage: cache.Strict}
 	if v.ID == "stale-sie-503" {
 		c.Outage = cache.LastGood
 	}
+	c.WithSteadyRetry(0)
 	if v.Topic == "heuristic" && v.Expects[1] == "hit" {
 		return c.WithoutSpread() // a default in place of a heuristic
 	}

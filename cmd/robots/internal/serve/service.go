@@ -68,10 +68,10 @@ func (v *Service) Open(g *site.Gate) {
 	g.Trace = &client.Trace{Fetched: v.fetched}
 	v.metrics = newMetrics(g)
 	// Beside the Cache of the gate, where files would leave less room for rules. Who asks for a file wants to see what
-	// the site serves, not what is decided by in an outage. With its spread, a failure holds for a minute at least; a
-	// site that goes on failing is asked less and less often, as by the gate, and the answer says when.
+	// the site serves, not what is decided by in an outage. A failure holds for a minute at least, too; a site that goes
+	// on failing is asked less and less often, as by the gate, and the answer says when.
 	v.files = &cache.Cache{
-		KeepBody: true, MaxBytes: maxFiles, MaxTTL: time.Minute, MinRetry: 75 * time.Second, Outage: cache.Strict,
+		KeepBody: true, MaxBytes: maxFiles, MinTTL: time.Minute, MaxTTL: time.Minute, Outage: cache.Strict,
 	}
 }
 

@@ -78,7 +78,6 @@ func NewOrigins(find func(context.Context, fetch.Origin) (*fetch.Result, time.Ti
 		run: cache.Cache{
 			MaxBytes: maxPolicies - BesideOrigins,
 			MinTTL:   forTheRun,
-			MinRetry: forTheRun,
 		},
 		source:   cache.Source{Load: load, Dialect: dialect},
 		slots:    semaphore.NewWeighted(int64(most)),
