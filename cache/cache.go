@@ -190,6 +190,31 @@ func (c *Cache) publish(k key, s *state, now time.Time) landed {
 	return landed{c.terms.newest(s, now), c.terms.until(s, now)}
 }
 
+// Lifetime returns how long c uses r without validation, counted from r.Time and without the spread, and what that comes
+// from: it is for programs that print it. A stated lifetime is read as a private cache does (RFC 9111 §4.2.1), and the
+// age on arrival (§4.2.3) is taken off. If none is stated, it is 24 hours, the most that RFC 9309 §2.4 recommends. Then
+// MaxTTL and MinTTL bound it. It is zero if r is unreachable. The source is, whatever the bounds,
+//
+//   - "Cache-Control", "Expires" or "Retry-After", if that field of r states it,
+//   - "Vary", if that is "*", which makes it zero,
+//   - "redirect", if a redirect to r states it,
+//   - "status", if a status of the moment (see [Cache]) comes without a Retry-After: 5 minutes,
+//   - "" if nothing states it, or r is unreachable.
+func (c *Cache) Lifetime(r *fetch.Result) (d time.Duration, source string) {
+	var t terms
+	switch t.init(c); {
+	case r == nil || r.Err != nil:
+		return 0, ""
+	case r.OfTheMoment() && r.RetryAfter > 0:
+		d, source = min(r.RetryAfter, maxRetryAfter), "Retry-After"
+	case r.OfTheMoment():
+		d, source = momentTTL, "status"
+	default:
+		d, source = t.stated(r, readChain(r, r.Time))
+	}
+	return max(t.minTTL, d), source
+}
+
 func (c *Cache) init() {
 	c.start = time.Now()
 	c.terms.init(c)

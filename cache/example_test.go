@@ -42,14 +42,16 @@ func ExampleCache_Get() {
 	// /public true
 }
 
-// What a site says of the lifetime of its file, and what a Cache makes of it.
-func ExampleLifetime() {
+// What a Cache makes of the lifetime of a file, and what the site says of it.
+func ExampleCache_Lifetime() {
 	r := &fetch.Result{StatusCode: 200, Time: time.Now(), Header: http.Header{
 		"Cache-Control": {"max-age=604800"},
 		"Age":           {"86400"}, // it was a day in a cache on the way
 	}}
-	fmt.Println(cache.Lifetime(r)) // a Cache makes it 24 hours
+	fmt.Println(new(cache.Cache).Lifetime(r))
+	fmt.Println((&cache.Cache{MinTTL: -1, MaxTTL: -1}).Lifetime(r))
 	// Output:
+	// 24h0m0s Cache-Control
 	// 144h0m0s Cache-Control
 }
 

@@ -8,39 +8,6 @@ import (
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
-// Lifetime returns how long r may be used without validation, counted from r.Time, and what that comes from: it is for
-// programs that print it. A stated lifetime is read as a private cache does (RFC 9111 §4.2.1), and the age on arrival
-// (§4.2.3) is taken off. If none is stated, it is 24 hours, the most that RFC 9309 §2.4 recommends, or one hour for a
-// 401 or 403. It is zero if r is unreachable. The bounds of a Cache are not applied. The source is
-//
-//   - "Cache-Control", "Expires" or "Retry-After", if that field of r states it,
-//   - "Vary", if that is "*", which makes it zero,
-//   - "redirect", if a redirect to r states it,
-//   - "status", if a status of the moment (see [Cache]) comes without a Retry-After: 5 minutes,
-//   - "" if nothing states it, or r is unreachable.
-func Lifetime(r *fetch.Result) (d time.Duration, source string) {
-	switch {
-	case r == nil || r.Err != nil:
-		return 0, ""
-	case r.OfTheMoment() && r.RetryAfter != 0:
-		return r.RetryAfter, "Retry-After"
-	case r.OfTheMoment():
-		return momentTTL, "status"
-	}
-	f := readChain(r, r.Time)
-	d = defaultTTL
-	switch {
-	case f.source != "":
-		d = f.lifetime
-	case isRefusal(r):
-		d = defaultRefusedTTL
-	}
-	if f.redirect < d {
-		return f.redirect, "redirect"
-	}
-	return d, f.source
-}
-
 // readChain reads an answer and the redirects that led to it. The answer may be reused as long as each redirect that
 // states a lifetime. One that states none does not count, or the default would apply to every redirected file.
 func readChain(r *fetch.Result, received time.Time) freshness {

@@ -102,11 +102,14 @@ var freshnessFacts = []struct {
 	{"Vary: * among others", []string{"Cache-Control", "max-age=60", "Vary", "Foo", "Vary", "Bar, *"}, 0},
 }
 
+// unbounded is a Cache whose Lifetime is what is stated.
+func unbounded() *cache.Cache { return &cache.Cache{MinTTL: -1, MaxTTL: -1} }
+
 func TestFreshnessLifetimeFollowsRFC9111(t *testing.T) {
 	for _, tt := range freshnessFacts {
 		// Date has whole seconds: what arrives later in the same one has no age.
 		r := &fetch.Result{StatusCode: 200, Header: header(tt.fields...), Time: received.Add(800 * time.Millisecond)}
-		if got, _ := cache.Lifetime(r); got != tt.want {
+		if got, _ := unbounded().Lifetime(r); got != tt.want {
 			t.Errorf("%s: %v, want %v\n%.200q", tt.name, got, tt.want, tt.fields)
 		}
 	}
@@ -125,7 +128,7 @@ func FuzzFreshnessLifetime(f *testing.F) {
 		}
 		lifetime := func(more ...string) time.Duration {
 			h["Cache-Control"] = append([]string{cacheControl}, more...)
-			d, _ := cache.Lifetime(&fetch.Result{StatusCode: 200, Header: h, Time: received})
+			d, _ := unbounded().Lifetime(&fetch.Result{StatusCode: 200, Header: h, Time: received})
 			return d
 		}
 		alone := lifetime()
@@ -166,11 +169,11 @@ func TestOnlyHTTPDatesCount(t *testing.T) {
 		}
 		r := &fetch.Result{StatusCode: 200, Policy: policy.Parse(nil), Time: time.Date(1994, 11, 6, 8, 49, 37, 0, time.UTC),
 			Header: http.Header{"Expires": {date}, "Date": {"Sun, 06 Nov 1994 08:49:37 GMT"}}}
-		if got, _ := cache.Lifetime(r); got != expires {
+		if got, _ := unbounded().Lifetime(r); got != expires {
 			t.Errorf("Expires %q: %v, want %v", date, got, expires)
 		}
 		r.Header = http.Header{"Expires": {"Sun, 06 Nov 1994 10:49:37 GMT"}, "Date": {date}}
-		if got, _ := cache.Lifetime(r); got != dated {
+		if got, _ := unbounded().Lifetime(r); got != dated {
 			t.Errorf("Date %q: %v, want %v", date, got, dated)
 		}
 	}
@@ -207,9 +210,44 @@ func TestLifetimeDependsOnTheStatusAndSaysWhatItComesFrom(t *testing.T) {
 		{&fetch.Result{StatusCode: 429, Header: header("Cache-Control", "max-age=60")}, 5 * time.Minute, "status"},
 		{&fetch.Result{StatusCode: 429, RetryAfter: time.Minute}, time.Minute, "Retry-After"},
 	} {
-		if got, source := cache.Lifetime(tt.r); got != tt.want || source != tt.source {
+		if got, source := unbounded().Lifetime(tt.r); got != tt.want || source != tt.source {
 			t.Errorf("%s: %v from %q, want %v from %q", brief(tt.r), got, source, tt.want, tt.source)
 		}
+	}
+}
+
+// A Cache tells what it does, before it is used and after.
+func TestLifetimeIsWithinTheBounds(t *testing.T) {
+	const field, long, short = "Cache-Control", "max-age=604800", "max-age=1"
+	for _, tt := range []struct {
+		c    *cache.Cache
+		r    *fetch.Result
+		want time.Duration
+	}{
+		{&cache.Cache{}, rules("/", field, long), day},
+		{&cache.Cache{}, rules("/", field, short), time.Minute},
+		{&cache.Cache{}, unavailable(401, field, long), time.Hour},
+		{&cache.Cache{}, retryAfter(unavailable(429), time.Second), time.Minute},
+		{&cache.Cache{}, down(), 0},
+		{&cache.Cache{MaxTTL: time.Hour}, rules("/"), time.Hour},
+		{&cache.Cache{MaxTTL: -1}, rules("/", field, long), 7 * day},
+		{&cache.Cache{MaxTTL: -1}, unavailable(403, field, long), time.Hour},
+		{&cache.Cache{MinTTL: 2 * day}, unavailable(403), 2 * day},
+		{&cache.Cache{MinTTL: time.Hour, MaxTTL: time.Minute}, unavailable(429), time.Hour},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tt.c.WithoutSpread()
+			s := &site{serve: always(tt.r)}
+			r := *tt.r
+			r.Time = time.Now()
+			before, _ := tt.c.Lifetime(&r)
+			_, until, err := tt.c.Get(t.Context(), origin(t, "https://a.example"), &cache.Source{Load: s.load})
+			after, _ := tt.c.Lifetime(&r)
+			if held := time.Until(until); before != tt.want || after != tt.want || err != nil || r.Err == nil && held != tt.want {
+				t.Errorf("%s: %v, then %v, held for %v (%v), want %v", brief(tt.r), before, after, held, err, tt.want)
+			}
+			closeCache(t, tt.c)
+		})
 	}
 }
 
@@ -266,7 +304,7 @@ func TestARedirectBoundsTheLifetime(t *testing.T) {
 				s := &site{serve: always(over(&r, tt.hops...))}
 				dated := r
 				dated.Time = time.Now()
-				if got, _ := cache.Lifetime(&dated); got != tt.want {
+				if got, _ := unbounded().Lifetime(&dated); got != tt.want {
 					t.Errorf("Lifetime is %v, want %v", got, tt.want)
 				}
 				holds := max(tt.want, time.Minute)

@@ -71,13 +71,14 @@ func (s *state) age(now time.Time) time.Duration {
 // and a 404 drops them (RFC 9309 §2.3.1.3).
 func (t *terms) answeredWith(r *fetch.Result, at time.Time) *state {
 	f := readChain(r, at)
+	stated, _ := t.stated(r, f)
 	s := &state{answered: answered{answer: r, at: at, volatile: f.noStore}}
 	// The floor comes last: a max-age=0, an Age above max-age or a date in the past would otherwise mean one fetch for
 	// every request. The spread keeps origins first met together from expiring together.
-	s.lifetime = max(t.minTTL, time.Duration(float64(t.stated(r, f))*t.draw(0.9, 1)))
+	s.lifetime = max(t.minTTL, time.Duration(float64(stated)*t.draw(0.9, 1)))
 	s.ahead, s.revising, s.kept = max(t.minTTL, s.lifetime/5*4), s.lifetime, s.lifetime
 	if !f.mustRevalidate {
-		s.revising = max(s.lifetime, min(t.stated(r, f)+f.whileRevalidate, f.redirectStale, t.longest(r)))
+		s.revising = max(s.lifetime, min(stated+f.whileRevalidate, f.redirectStale, t.longest(r)))
 	}
 	// Only a copy of a file outlives its freshness (RFC 9309 §2.4). That there was none is no copy, and would turn an
 	// outage into permission.
@@ -87,13 +88,16 @@ func (t *terms) answeredWith(r *fetch.Result, at time.Time) *state {
 	return s
 }
 
-// stated returns the lifetime that a result states, or the default, before minTTL is applied.
-func (t *terms) stated(r *fetch.Result, f freshness) time.Duration {
-	ttl := t.defaultTTL
-	if f.source != "" {
+// stated returns the lifetime that a result states, or the default, before minTTL is applied, and what states it.
+func (t *terms) stated(r *fetch.Result, f freshness) (ttl time.Duration, source string) {
+	ttl, source = t.defaultTTL, f.source
+	if source != "" {
 		ttl = f.lifetime
 	}
-	return min(ttl, f.redirect, t.longest(r))
+	if ttl = min(ttl, t.longest(r)); f.redirect < ttl {
+		return f.redirect, "redirect"
+	}
+	return ttl, source
 }
 
 // longest returns how long a result may hold, whatever it states.

@@ -23,7 +23,7 @@ type Answer struct {
 	Fetched   time.Time `json:"fetched"`
 	Age       int64     `json:"age_seconds"`
 	Lifetime  *int64    `json:"lifetime_seconds" zero:"null"` // from fetched, in a cache; null: unreachable
-	Source    *string   `json:"lifetime_source" zero:"null"`  // see sourceOf; null: unreachable
+	Source    *string   `json:"lifetime_source" zero:"null"`  // see stated; null: unreachable
 	Retry     *int64    `json:"retry_seconds" zero:"null"`    // from fetched; null: not unreachable, or not known
 	Truncated bool      `json:"truncated"`
 	Error     *string   `json:"error" zero:"null"`
@@ -70,8 +70,8 @@ func New(o fetch.Origin, res *fetch.Result, until time.Time) *Answer {
 		a.Error, a.Retry = &text, &retry
 		return a
 	}
-	lifetime, _ := cache.Lifetime(res)
-	whole, source := seconds(min(lifetime, held(res))), sourceOf(res) // whatever is stated, no cache keeps it for longer
+	lifetime, source := stated(res)
+	whole := seconds(min(lifetime, held(res))) // whatever is stated, no cache keeps it for longer
 	a.Lifetime, a.Source = &whole, &source
 	return a
 }
@@ -90,27 +90,29 @@ func (a *Answer) Ago() time.Duration { return time.Duration(a.Age) * time.Second
 // seconds are whole ones, as JSON has them: what is left is cut off.
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-// held is how long a cache.Cache without settings keeps res, which is not unreachable.
+// held is how long a cache.Cache without settings keeps res.
 func held(res *fetch.Result) time.Duration {
-	most := 24 * time.Hour
-	if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden {
-		most = time.Hour
-	}
-	lifetime, _ := cache.Lifetime(res)
-	return min(max(lifetime, time.Minute), most)
+	d, _ := new(cache.Cache).Lifetime(res)
+	return d
 }
 
-// sourceOf is what a lifetime comes from: that of cache.Lifetime in the words of JSON, on which scripts may rely, and
-// which ExplainLifetime explains.
-func sourceOf(res *fetch.Result) string {
-	switch _, source := cache.Lifetime(res); source {
-	case "":
-		return "default"
-	case "Retry-After":
-		return "status"
-	default:
-		return strings.ToLower(source)
+// stated is the lifetime that the server states, or the default, and what it comes from in the words of JSON, on which
+// scripts may rely and which ExplainLifetime explains.
+func stated(res *fetch.Result) (d time.Duration, source string) {
+	c := &cache.Cache{MinTTL: -1, MaxTTL: -1}
+	d, source = c.Lifetime(res)
+	if source != "" && (res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden) {
+		found := *res // a Cache has no such bound for it
+		found.StatusCode = http.StatusOK
+		d, source = c.Lifetime(&found)
 	}
+	switch source {
+	case "":
+		return d, "default"
+	case "Retry-After":
+		return d, "status"
+	}
+	return d, strings.ToLower(source)
 }
 
 // String is the answer in one phrase, safe to print, without its URL.

@@ -20,6 +20,7 @@ func TestLifetimesAreExplained(t *testing.T) {
 	}{
 		{"nothing stated", 200, "", "24h0m0s, as the answer states none"},
 		{"nothing stated with 403", 403, "", "1h0m0s, as the answer states none"},
+		{"a day with 401", 401, "Cache-Control: max-age=86400", "24h0m0s, stated by Cache-Control; caches keep it for 1h0m0s"},
 		{"max-age", 200, "Cache-Control: max-age=7200", "2h0m0s, stated by Cache-Control"},
 		{"no-store", 200, "Cache-Control: no-store", "0s, stated by Cache-Control; caches keep it for 1m0s"},
 		{"a week", 200, "Cache-Control: max-age=604800", "168h0m0s, stated by Cache-Control; caches keep it for 24h0m0s"},

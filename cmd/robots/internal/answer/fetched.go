@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/robotsgate/robotsgate/cache"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 	"github.com/robotsgate/robotsgate/policy/lint"
@@ -38,10 +37,10 @@ func (f *Fetched) Holds() string {
 // may carry 64 KiB of them. The lifetime is as the server states it.
 func NewFetched(res *fetch.Result, a *Answer) *Fetched {
 	if a.Lifetime != nil {
-		stated := *a // others have a
-		lifetime, _ := cache.Lifetime(res)
-		stated.Lifetime = new(seconds(lifetime))
-		a = &stated
+		lifetime, _ := stated(res)
+		own := *a // others have a
+		own.Lifetime = new(seconds(lifetime))
+		a = &own
 	}
 	f := &Fetched{
 		Dialect:  DialectName(res.Dialect),
@@ -95,7 +94,7 @@ func ExplainLifetime(res *fetch.Result, a *Answer) string {
 		}
 		return text
 	}
-	lifetime, _ := cache.Lifetime(res)
+	lifetime, source := stated(res)
 	text := lifetime.String() + ", " + map[string]string{
 		"status":        "as such a status passes",
 		"redirect":      "stated by a redirect on the way",
@@ -103,7 +102,7 @@ func ExplainLifetime(res *fetch.Result, a *Answer) string {
 		"expires":       "stated by Expires",
 		"vary":          "for the answer varies by more than the request says",
 		"default":       "as the answer states none",
-	}[sourceOf(res)]
+	}[source]
 	if held := held(res); held != lifetime {
 		text += fmt.Sprintf("; caches keep it for %s", held)
 	}
