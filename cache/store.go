@@ -9,10 +9,11 @@ import (
 // Store is an optional second level behind the memory of a Cache: for a warm restart, or for several processes that
 // share what they know. Package cachetest tests an implementation.
 //
-// It holds opaque bytes, at most MaxValue of them: status, header and file of an answer, for Caches of all dialects. A
-// key is the version of the value, the origin and Source.Reader, with spaces between them. It has up to some 640 bytes,
-// and two may differ in one byte: a Store of files should name them by a hash. A Cache verifies what it reads: a value
-// that was damaged, cut, or written under another key does no harm. But what can write to a Store can write rules.
+// It holds opaque bytes: status, header and file of an answer, for Caches of all dialects. A value has 600 KiB at most; a
+// longer one is from no Cache, and a Store need not read it. A key is the version of the value, the origin and
+// Source.Reader, with spaces between them. It has up to some 640 bytes, and two may differ in one byte: a Store of files
+// should name them by a hash. A Cache verifies what it reads: a value that was damaged, cut, or written under another
+// key does no harm. But what can write to a Store can write rules.
 //
 // Methods must be safe for concurrent use and end when ctx does. At most 64 calls of a kind (Get, Lock, Put) are under
 // way at a time. A Put has 5 seconds, and the others, for which callers may wait, 2 seconds: a call that fails by then
@@ -40,6 +41,3 @@ type Locker interface {
 
 // ErrMiss is returned by Store.Get, perhaps wrapped, if there is no value for the key.
 var ErrMiss = errors.New("cache: no value")
-
-// MaxValue is the most bytes that a Cache puts under one key. A longer value is not its own: a Store need not read it.
-const MaxValue = 600 << 10

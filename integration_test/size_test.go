@@ -12,7 +12,7 @@ import (
 
 // declarations are how many a package exports, without methods. More need a reason in the changelog.
 var declarations = map[string]int{
-	"cache": 10, "cache/cachetest": 1, "cache/dirstore": 2, "cache/redisstore": 2, "client": 13, "client/sign": 9, "client/turns": 2,
+	"cache": 9, "cache/cachetest": 1, "cache/dirstore": 2, "cache/redisstore": 2, "client": 13, "client/sign": 9, "client/turns": 2,
 	"client/turns/redisturns": 1, "client/turns/turnstest": 2, "fetch": 9, "fetch/ftp": 1, "policy": 14, "policy/lint": 20, "policy/page": 10, "policy/usage": 19,
 }
 

@@ -70,7 +70,7 @@ func (s suite) roundTrip() {
 		every[i] = byte(i)
 	}
 	for _, data := range []string{
-		string(every), "\x00", "User-agent: *\r\n\n", strings.Repeat("0123456789", cache.MaxValue/10), "short",
+		string(every), "\x00", "User-agent: *\r\n\n", strings.Repeat("0123456789", 600<<10/10), "short",
 	} {
 		s.put(a, data, hour)
 		s.expect(a, data)

@@ -29,6 +29,8 @@ import (
 type Store struct{ dir string }
 
 const (
+	maxValue = 600 << 10 // that a Cache puts
+
 	// suffix ends the names of all files of a Store: what else is in the directory stays.
 	suffix = ".robots"
 
@@ -68,7 +70,7 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 		return nil, cache.ErrMiss
 	}
 	var text []byte
-	if most := len(key) + len("\n") + cache.MaxValue; err == nil && info.Size() <= int64(most) {
+	if most := len(key) + len("\n") + maxValue; err == nil && info.Size() <= int64(most) {
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {

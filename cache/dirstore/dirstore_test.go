@@ -137,7 +137,7 @@ func TestWhatHasLapsedIsSwept(t *testing.T) {
 
 // A damaged file is neither what was put nor absent; it harms no other key, and a Put mends it.
 func TestADamagedFileHarmsOneKey(t *testing.T) {
-	long := append([]byte("https://a.example\n"), make([]byte, cache.MaxValue+1)...)
+	long := append([]byte("https://a.example\n"), make([]byte, 600<<10+1)...)
 	for name, damage := range map[string]func(path string) error{
 		"empty":          func(path string) error { return os.Truncate(path, 0) },
 		"cut in its key": func(path string) error { return os.Truncate(path, 3) },

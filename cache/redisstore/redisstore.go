@@ -42,16 +42,18 @@ type Store struct {
 	Prefix string
 }
 
+const maxValue = 600 << 10 // that a Cache puts
+
 // Close closes the client. The cache.Cache that has the Store does this when it is closed.
 func (s *Store) Close() error { return s.Client.Close() }
 
-// Get implements cache.Store. It reads no more than cache.MaxValue bytes and one. What no Cache puts, such as
+// Get implements cache.Store. It reads no more than 600 KiB and a byte. What no Cache puts, such as
 // an empty value or one of another type, is never cache.ErrMiss: there was something.
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	var there *redis.IntCmd
 	var value *redis.StringCmd
 	_, err := s.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		there, value = p.Exists(ctx, s.key(key)), p.GetRange(ctx, s.key(key), 0, cache.MaxValue)
+		there, value = p.Exists(ctx, s.key(key)), p.GetRange(ctx, s.key(key), 0, maxValue)
 		return nil
 	})
 	if err != nil {
