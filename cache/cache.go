@@ -210,7 +210,7 @@ func (c *Cache) Lifetime(r *fetch.Result) (d time.Duration, source string) {
 	case r.OfTheMoment():
 		d, source = momentTTL, "status"
 	default:
-		d, source = t.stated(r, readChain(r, r.Time))
+		d, source = t.stated(r, readHeaders(r, r.Time))
 	}
 	return max(t.minTTL, d), source
 }

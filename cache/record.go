@@ -24,7 +24,7 @@ const (
 	recordMagic  = "RGC5"
 	recordPrefix = len(recordMagic) + 8
 	maxBody      = 500<<10 + 1 // what is parsed (RFC 9309 §2.5), and the byte that tells that there is more
-	maxRecord    = 600 << 10 // as the doc of Store says
+	maxRecord    = 600 << 10   // as the doc of Store says
 )
 
 // checksum is CRC-32C. Its table is made at the first call, not at the start of a program without a Store.
@@ -102,8 +102,7 @@ func (rec *record) encode(body []byte) ([]byte, error) {
 	copy(data, recordMagic)
 	binary.BigEndian.PutUint32(data[len(recordMagic)+4:], uint32(len(meta)))
 	data = append(append(data, meta...), body...)
-	if len(data) > MaxValue || len(body) > maxBody {
-	if len(data) > maxRecord || len(body) > fetch.MaxBytes+1 {
+	if len(data) > maxRecord || len(body) > maxBody {
 		return nil, errNotStorable
 	}
 	binary.BigEndian.PutUint32(data[len(recordMagic):], checksum(data[len(recordMagic)+4:]))

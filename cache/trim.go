@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/robotsgate/robotsgate/cache/internal/freshness"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -79,7 +79,7 @@ func trimRedirects(headers []http.Header) (kept []http.Header) {
 	}
 	for _, full := range headers {
 		h := trimHeader(full, keptFields)
-		if h["Cache-Control"] == nil && h["Expires"] == nil && !varyAny(h) {
+		if h["Cache-Control"] == nil && h["Expires"] == nil && !freshness.VaryAny(h) {
 			continue // states no lifetime
 		}
 		size := int64(0)
@@ -96,7 +96,7 @@ func trimRedirects(headers []http.Header) (kept []http.Header) {
 
 // strictest stands for a header that is too long to be kept.
 func strictest(h http.Header) []string {
-	if readCacheControl(h).noStore {
+	if freshness.NoStore(h) {
 		return []string{"no-store"}
 	}
 	return []string{"no-cache"}
@@ -117,32 +117,3 @@ func trimStrings(all []string) []string {
 	}
 	return kept
 }
-
-// declaredAge reads the first member of the first Age line, as the most recent cache on the way wrote it. Anything but
-// digits is no age (§5.1).
-func declaredAge(h http.Header) time.Duration {
-	first, _, _ := strings.Cut(h.Get("Age"), ",")
-	age := int64(0)
-	for _, c := range []byte(strings.Trim(first, " \t")) {
-		if c < '0' || c > '9' {
-			return 0
-		}
-		age = min(maxDelta, age*10+int64(c-'0'))
-	}
-	return time.Duration(age) * time.Second
-}
-
-// varyAny reports whether Vary holds "*" (RFC 9110 §12.5.5).
-func varyAny(h http.Header) bool {
-	for _, line := range h["Vary"] {
-		for name := range strings.SplitSeq(line, ",") {
-			if strings.Trim(name, " \t") == "*" {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// maxDelta stands for any greater number of seconds (RFC 9111 §1.2.2).
-const maxDelta = 1<<31 - 1

@@ -1,4 +1,4 @@
-package cache
+package freshness
 
 import (
 	"net/http"
@@ -12,27 +12,14 @@ import (
 // net/http delivers megabytes.
 const maxFieldBytes = 8 << 10
 
-// freshness is what one answer says about its own reuse (RFC 9111 §4.2, RFC 5861).
-type freshness struct {
-	source          string        // the field that states a lifetime; "": none does
-	lifetime        time.Duration // less the age at receipt, at least 0; 0 also for an invalid one (§4.2.1)
-	noStore         bool          // not to be written to a Store; not to be validated either
-	mustRevalidate  bool          // never to be used stale, except where the origin is unreachable
-	whileRevalidate time.Duration // stale-while-revalidate (RFC 5861 §3)
-
-	// The least of the redirects that state a lifetime, or maxDelta if none does.
-	redirect      time.Duration // lifetime
-	redirectStale time.Duration // lifetime and stale-while-revalidate
-}
-
 // readCacheControl reads as a private cache does: s-maxage, private and proxy-revalidate are for others. It combines
 // all field lines (RFC 9110 §5.2). Each directive is parsed alone, because the parser makes mistakes with a whole
 // field: an error makes it lose a no-store beside it, an unquoted field list swallows its neighbours, and the last of
 // two max-age counts.
-func readCacheControl(h http.Header) (f freshness) {
+func readCacheControl(h http.Header) (s Statement) {
 	const name = "Cache-Control"
 	if all := strings.Join(h[name], ","); len(all) > maxFieldBytes {
-		return freshness{source: name, noStore: strings.Contains(strings.ToLower(all), "no-store")}
+		return Statement{Source: name, NoStore: strings.Contains(strings.ToLower(all), "no-store")}
 	}
 	maxAge, revalidate := cacheobject.DeltaSeconds(-1), cacheobject.DeltaSeconds(-1)
 	// §4.2.1 wants the first of several, or stale. The smallest is never longer than either.
@@ -45,21 +32,21 @@ func readCacheControl(h http.Header) (f freshness) {
 		d := parseDirective(directive)
 		least(&maxAge, d.MaxAge)
 		least(&revalidate, d.StaleWhileRevalidate)
-		f.noStore = f.noStore || d.NoStore
-		f.mustRevalidate = f.mustRevalidate || d.MustRevalidate
+		s.NoStore = s.NoStore || d.NoStore
+		s.MustRevalidate = s.MustRevalidate || d.MustRevalidate
 		delete(d.NoCache, "")                        // no-cache="" names none
 		if d.NoCachePresent && len(d.NoCache) == 0 { // with field names it concerns only those (§5.2.2.4)
-			f.source, f.mustRevalidate = name, true
+			s.Source, s.MustRevalidate = name, true
 		}
 	}
-	f.whileRevalidate = seconds(revalidate)
+	s.WhileRevalidate = seconds(revalidate)
 	switch {
-	case f.noStore:
-		f.source, f.mustRevalidate = name, true
-	case maxAge >= 0 && f.source == "":
-		f.source, f.lifetime = name, seconds(maxAge)
+	case s.NoStore:
+		s.Source, s.MustRevalidate = name, true
+	case maxAge >= 0 && s.Source == "":
+		s.Source, s.Lifetime = name, seconds(maxAge)
 	}
-	return f
+	return s
 }
 
 func seconds(d cacheobject.DeltaSeconds) time.Duration { return time.Duration(max(0, d)) * time.Second }
