@@ -36,6 +36,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/robotsgate/robotsgate/cache/internal/backing"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -81,8 +82,8 @@ type Cache struct {
 
 	once    sync.Once // sets up what follows
 	terms   terms
-	start   time.Time // entry.look counts from here
-	backing *backing  // nil: no Store
+	start   time.Time      // entry.look counts from here
+	backing *backing.Guard // nil: no Store
 
 	closing chan struct{}      // holds one element while Shutdown runs
 	ctx     context.Context    // of all flights
@@ -223,9 +224,7 @@ func (c *Cache) init() {
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.flights = make(map[key]*flight)
 	if c.Store != nil {
-		log := cmp.Or(c.Logger, slog.Default())
-		c.backing = new(backing)
-		c.backing.init(c.Store, log, &c.running)
+		c.backing = backing.New(c.Store, ErrMiss, cmp.Or(c.Logger, slog.Default()), c.running.Go)
 	}
 }
 
@@ -259,7 +258,7 @@ func orDefault[T int64 | time.Duration](v, zero, none T) T {
 
 // Close is Shutdown for five seconds at most, with its error.
 func (c *Cache) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout) // as long as one Put
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // as long as one Put
 	defer cancel()
 	return c.Shutdown(ctx)
 }
@@ -284,11 +283,11 @@ func (c *Cache) Shutdown(ctx context.Context) error {
 	if c.backing == nil {
 		return waitErr
 	}
-	payErr := c.backing.pay(ctx)
+	payErr := c.backing.Pay(ctx)
 	if waitErr != nil || payErr != nil {
 		return errors.Join(payErr, waitErr)
 	}
-	return c.backing.closed()
+	return c.backing.Close()
 }
 
 // tasks counts goroutines, to wait for all of them within a context. After Close, only a task begins another one.
@@ -349,7 +348,7 @@ type Stats struct {
 func (c *Cache) Stats() (s Stats) {
 	c.once.Do(c.init)
 	if c.backing != nil {
-		s.StoreErrors = c.backing.reads.errors.Load() + c.backing.locks.errors.Load() + c.backing.writes.errors.Load()
+		s.StoreErrors = c.backing.Errors()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

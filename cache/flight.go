@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/robotsgate/robotsgate/cache/internal/backing"
 	"github.com/robotsgate/robotsgate/fetch"
 )
 
@@ -16,6 +17,7 @@ const (
 	flightTimeout = 2 * time.Minute // ends a Load, which takes 30 seconds but may have to wait for its turn first
 	unaskedPause  = 5 * time.Second // how long a copy serves after a Load that did not ask the site
 	maxBridged    = 3 * time.Second // how long a caller waits for a refresh if the last good copy can stand in
+	storeAgain    = 5 * time.Second // how long callers leave a Store alone that did not answer
 	maxRenewals   = 32              // fetches without a waiting caller: more would delay those with one
 
 	// lockWait is how long another process may take to put a result. Those who wait for it poll less and less often,
@@ -225,11 +227,11 @@ func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 	wait, nextLock, end := pollFirst, time.Time{}, f.began.Add(lockWait)
 	for {
 		var err error
-		if st, err = c.compare(k, s); st.enough || err != nil || c.backing.locker == nil {
+		if st, err = c.compare(k, s); st.enough || err != nil || !c.backing.HasLocks {
 			return st
 		}
 		if s = st.state; !st.at.Before(nextLock) {
-			unlock, err := c.backing.lock(c.ctx, k.storeKey())
+			unlock, err := c.backing.Lock(c.ctx, k.storeKey())
 			if unlock != nil {
 				f.unlock = unlock
 				st, _ = c.compare(k, s) // its last holder may have put a result since
@@ -256,17 +258,17 @@ func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 // compare reads the Store and takes what is newer there. The error is that of reading.
 func (c *Cache) compare(k key, known *state) (st stored, err error) {
 	s, name := known, k.storeKey()
-	rec, body, err := c.backing.read(c.ctx, name)
+	rec, body, err := c.backing.Read(c.ctx, name)
 	st.at = time.Now()
 	st.unknown, st.holds = err != nil, err != nil || rec != nil
-	if rec != nil && !rec.usable(st.at) {
+	if rec != nil && !usable(rec, st.at) {
 		rec, st.unknown = nil, true
 	}
 	if rec != nil && rec.Mark != nil && !s.replaces(rec.Mark) {
 		st.rules = rec.Mark.Until
 	}
-	if rec != nil && rec.adds(s) {
-		theirs, whole := rec.state(&c.terms, body, k.dialect)
+	if rec != nil && adds(rec, s) {
+		theirs, whole := c.terms.decode(rec, body, k.dialect)
 		s = s.merged(theirs)
 		st.unknown = st.unknown || !whole // others can use the answer: a failure must not displace it
 	}
@@ -288,7 +290,7 @@ func (c *Cache) compare(k key, known *state) (st stored, err error) {
 		whole.Body = body
 		st.file = &whole
 	}
-	if errors.Is(err, errBadRecord) {
+	if errors.Is(err, backing.ErrDamaged) {
 		err = nil // the Store did answer
 	}
 	return st, err
@@ -300,10 +302,10 @@ func (c *Cache) keep(k key, f *flight, n *state, r *fetch.Result, st stored, now
 		return // what the Store has goes on to hold, even if it could not be read
 	}
 	name, m := k.storeKey(), n.mark()
-	owed := c.backing.debts.owes(name) // before this result
-	var o *debt
+	owed := c.backing.Owes(name) // before this result
+	var o *backing.Debt
 	if r.Err == nil {
-		o = c.backing.debts.owe(name, m)
+		o = c.backing.Owe(name, m)
 	}
 	data, file := []byte(nil), r.Body
 	if r.Err != nil && st.file != nil { // the outage does not displace the answer before it
@@ -312,22 +314,22 @@ func (c *Cache) keep(k key, f *flight, n *state, r *fetch.Result, st stored, now
 		file = n.answer.Body
 	}
 	if !n.volatile {
-		data, _ = encodeState(name, n, file)
+		data = n.encode(name, file)
 	}
 	switch {
 	case data != nil:
-	case m == mark{}: // no rules: what the Store has must go
-		m = mark{n.at, n.at}
+	case m == backing.Mark{}: // no rules: what the Store has must go
+		m = backing.Mark{Received: n.at, Until: n.at}
 		if !st.holds {
 			return
 		}
-	case owed == mark{} && st.rules.After(m.Until.Add(-24*time.Hour)): // the mark there is less than a day older
-		c.backing.debts.owe(name, mark{})
+	case owed == backing.Mark{} && st.rules.After(m.Until.Add(-24*time.Hour)): // the mark there is less than a day older
+		c.backing.Owe(name, backing.Mark{})
 		return
 	}
 	if data == nil {
-		data, _ = m.record(name).encode(nil) // times and a key: no error
+		data = m.Record(name).Encode(nil)
 	}
-	c.backing.put(name, data, n.retention(now), o, f.unlock)
+	c.backing.Put(name, data, n.retention(now), o, f.unlock)
 	f.unlock = nil
 }

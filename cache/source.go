@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 
+	"github.com/robotsgate/robotsgate/cache/internal/backing"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
 )
@@ -38,4 +39,4 @@ type key struct {
 func (k key) flightKey() string { return k.dialect.String() + " " + k.storeKey() }
 
 // storeKey is the key in a Store: the version of the value, the origin, and the reader. A space is part of no host.
-func (k key) storeKey() string { return recordMagic + " " + k.Origin.String() + " " + k.reader }
+func (k key) storeKey() string { return backing.Version + " " + k.Origin.String() + " " + k.reader }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/robotsgate/robotsgate/cache/internal/backing"
 	"github.com/robotsgate/robotsgate/cache/internal/freshness"
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -158,15 +159,15 @@ func (s *state) hasRules(now time.Time) bool {
 }
 
 // mark returns a mark of the rules of the state, or the zero mark if it has none.
-func (s *state) mark() mark {
+func (s *state) mark() backing.Mark {
 	if s.answer == nil || !isRules(s.answer) {
-		return mark{}
+		return backing.Mark{}
 	}
-	return mark{s.at.Round(0), s.at.Round(0).Add(s.kept)}
+	return backing.Mark{Received: s.at.Round(0), Until: s.at.Round(0).Add(s.kept)}
 }
 
 // replaces reports whether the site has answered without rules since it had those of a mark.
-func (s *state) replaces(m *mark) bool {
+func (s *state) replaces(m *backing.Mark) bool {
 	return s != nil && s.answer != nil && !isRules(s.answer) && !m.Received.After(s.at.Round(0))
 }
 

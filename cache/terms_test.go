@@ -61,7 +61,7 @@ func TestNoClockMakesAnAnswerLast(t *testing.T) {
 	c.once.Do(c.init)
 	t0 := time.Now()
 	good := &fetch.Result{StatusCode: 200, Policy: policy.Parse([]byte("User-agent: *\nDisallow: /\n")), Header: http.Header{}}
-	bad := &fetch.Result{StatusCode: 503, Policy: policy.Unreachable(), Err: errBadRecord}
+	bad := &fetch.Result{StatusCode: 503, Policy: policy.Unreachable(), Err: ErrMiss}
 	fresh := c.arrived(nil, good, stored{}, t0)
 	outage := c.arrived(nil, bad, stored{}, t0)
 

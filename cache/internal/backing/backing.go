@@ -1,4 +1,5 @@
-package cache
+// Package backing is what stands between a Cache and its Store: bounds, a breaker, and what the Store is owed.
+package backing
 
 import (
 	"context"
@@ -14,7 +15,6 @@ const (
 	callTimeout  = 2 * time.Second // of what a caller waits for; a busy machine takes less, and asks no site twice
 	writeTimeout = 5 * time.Second // of one Put
 	lockTTL      = 5 * time.Second // how long a lock outlives a process that dies
-	storeAgain   = 5 * time.Second // how long callers leave a Store alone that did not answer
 
 	maxCalls             = 64                 // of one kind at a time
 	placeWait            = 15 * time.Second   // how long another waits for a place, while none fails
@@ -24,39 +24,60 @@ const (
 // errDown is the error of a call that was not made: its part is left alone, or too many are under way. No call failed.
 var errDown = errors.New("cache: the store is left alone")
 
-// backing is a Store with bounds on the time and the number of its calls. A part that fails is left alone.
-type backing struct {
-	store   Store
-	locker  Locker       // nil if it has no locks
-	running *tasks       // includes what is written behind the callers
-	closed  func() error // closes the Store, once
-
-	reads, locks, writes part
-	debts                debts
+// Store is a cache.Store.
+type Store interface {
+	Get(ctx context.Context, key string) ([]byte, error)
+	Put(ctx context.Context, key string, data []byte, ttl time.Duration) error
 }
 
-func (b *backing) init(store Store, log *slog.Logger, running *tasks) {
-	b.store, b.running = store, running
-	b.locker, _ = store.(Locker)
-	b.reads.init("reading", log)
-	b.locks.init("locking", log)
-	b.writes.init("writing", log)
-	b.debts.owed = make(map[string]*debt)
-	b.closed = sync.OnceValue(func() error {
+// locker is a cache.Locker.
+type locker interface {
+	Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error)
+}
+
+// Guard is a Store with bounds on the time and the number of its calls. A part that fails is left alone.
+type Guard struct {
+	HasLocks bool         // the Store is a cache.Locker
+	Close    func() error // closes the Store, once
+
+	store  Store
+	locker locker
+	miss   error        // cache.ErrMiss
+	run    func(func()) // see New
+
+	reads, locks, writes part
+	debts
+}
+
+// New returns the Guard of a Store whose error for no value is miss. run begins what is done behind the callers.
+func New(store Store, miss error, log *slog.Logger, run func(func())) *Guard {
+	g := &Guard{store: store, miss: miss, run: run}
+	g.locker, g.HasLocks = store.(locker)
+	g.reads.init("reading", log)
+	g.locks.init("locking", log)
+	g.writes.init("writing", log)
+	g.owed = make(map[string]*Debt)
+	g.Close = sync.OnceValue(func() error {
 		if c, ok := store.(io.Closer); ok {
 			return c.Close()
 		}
 		return nil
 	})
+	return g
 }
 
-// read returns the record of a key and its file, or nil if there is none. An error means that it is not known whether
+// Errors returns how many calls have failed, with damaged values.
+func (g *Guard) Errors() uint64 {
+	return g.reads.errors.Load() + g.locks.errors.Load() + g.writes.errors.Load()
+}
+
+// Read returns the record of a key and its file, or nil if there is none. An error means that it is not known whether
 // there is one. A mark that is owed takes the place of an older record.
-func (b *backing) read(ctx context.Context, key string) (rec *record, body []byte, err error) {
+func (g *Guard) Read(ctx context.Context, key string) (rec *Record, body []byte, err error) {
 	data, found := []byte(nil), false
-	err = b.reads.call(ctx, callTimeout, func(ctx context.Context) error {
-		v, err := b.store.Get(ctx, key)
-		if errors.Is(err, ErrMiss) {
+	err = g.reads.call(ctx, callTimeout, func(ctx context.Context) error {
+		v, err := g.store.Get(ctx, key)
+		if errors.Is(err, g.miss) {
 			return nil
 		}
 		data, found = v, true
@@ -66,22 +87,22 @@ func (b *backing) read(ctx context.Context, key string) (rec *record, body []byt
 		return nil, nil, err
 	}
 	if found {
-		if rec, body, err = decodeRecord(key, data); err != nil {
-			b.reads.errors.Add(1)
+		if rec, body, err = decode(key, data); err != nil {
+			g.reads.errors.Add(1)
 			return nil, nil, err
 		}
 	}
-	if m := b.debts.owes(key); m.Received.After(rec.received()) {
-		return m.record(key), nil, nil
+	if m := g.Owes(key); m.Received.After(rec.received()) {
+		return m.Record(key), nil, nil
 	}
 	return rec, body, nil
 }
 
-// lock tries to take the lock of a key. unlock is nil if another process has it. After an error, going on without the
+// Lock tries to take the lock of a key. unlock is nil if another process has it. After an error, going on without the
 // lock can only cost a fetch.
-func (b *backing) lock(ctx context.Context, key string) (unlock func(), err error) {
-	err = b.locks.call(ctx, callTimeout, func(ctx context.Context) error {
-		u, ok, err := b.locker.Lock(ctx, key, lockTTL)
+func (g *Guard) Lock(ctx context.Context, key string) (unlock func(), err error) {
+	err = g.locks.call(ctx, callTimeout, func(ctx context.Context) error {
+		u, ok, err := g.locker.Lock(ctx, key, lockTTL)
 		if err == nil && ok {
 			unlock = u
 		}
@@ -90,21 +111,21 @@ func (b *backing) lock(ctx context.Context, key string) (unlock func(), err erro
 	return unlock, err
 }
 
-// put writes a value behind its caller, and then calls unlock. If all places are taken, the caller waits for one. o is
+// Put writes a value behind its caller, and then calls unlock. If all places are taken, the caller waits for one. o is
 // owed until the value is written; it may be nil.
-func (b *backing) put(key string, data []byte, ttl time.Duration, o *debt, unlock func()) {
+func (g *Guard) Put(key string, data []byte, ttl time.Duration, o *Debt, unlock func()) {
 	ctx := context.Background() // Close waits for it
-	if !b.writes.enter(ctx, callTimeout) {
-		b.debts.paid(key, o, errDown)
+	if !g.writes.enter(ctx, callTimeout) {
+		g.paid(key, o, errDown)
 		release(unlock)
 		return
 	}
-	b.running.Go(func() {
+	g.run(func() {
 		defer release(unlock)
-		defer b.writes.leave()
-		err := b.writes.do(ctx, writeTimeout, func(ctx context.Context) error { return b.store.Put(ctx, key, data, ttl) })
-		if b.debts.paid(key, o, err) {
-			b.running.Go(func() { _ = b.pay(ctx) })
+		defer g.writes.leave()
+		err := g.writes.do(ctx, writeTimeout, func(ctx context.Context) error { return g.store.Put(ctx, key, data, ttl) })
+		if g.paid(key, o, err) {
+			g.run(func() { _ = g.Pay(ctx) })
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package cache
+package backing
 
 import (
 	"context"
@@ -15,10 +15,10 @@ const (
 	payers  = 16     // that write them at a time
 )
 
-// mark says that an origin had rules, when they came and until when they were to be kept. It stands for rules that a
+// Mark says that an origin had rules, when they came and until when they were to be kept. It stands for rules that a
 // Store may not have (no-store), that are too long for it, or that it did not take: a status of the moment does not
 // permit what they forbid. The zero mark is none. One that has ended says that there are no rules any more.
-type mark struct {
+type Mark struct {
 	Received time.Time `json:"received"`
 	Until    time.Time `json:"rules_until"`
 }
@@ -26,39 +26,41 @@ type mark struct {
 // debts are the marks that a Store is owed, for rules that it did not take.
 type debts struct {
 	mu   sync.Mutex // guards what follows
-	owed map[string]*debt
+	owed map[string]*Debt
 	busy bool // a goroutine pays them
 }
 
-type debt struct {
-	mark
+// Debt is a mark that is owed.
+type Debt struct {
+	Mark
 	paying bool // a write of it, or of the rules themselves, is under way
 }
 
-// owe notes a mark of the rules of a key, until they are written. The zero mark removes it.
-func (d *debts) owe(key string, m mark) *debt {
+// Owe notes a mark of the rules of a key, until they are written. The zero mark removes it.
+func (d *debts) Owe(key string, m Mark) *Debt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.owed, key)
-	if m == (mark{}) || len(d.owed) >= maxOwed {
+	if m == (Mark{}) || len(d.owed) >= maxOwed {
 		return nil
 	}
-	o := &debt{mark: m, paying: true}
+	o := &Debt{Mark: m, paying: true}
 	d.owed[key] = o
 	return o
 }
 
-func (d *debts) owes(key string) mark {
+// Owes returns the mark that is owed, or the zero mark.
+func (d *debts) Owes(key string) Mark {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if o := d.owed[key]; o != nil {
-		return o.mark
+		return o.Mark
 	}
-	return mark{}
+	return Mark{}
 }
 
 // next hands out a debt to be paid.
-func (d *debts) next() (key string, o *debt) {
+func (d *debts) next() (key string, o *Debt) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for key, o = range d.owed {
@@ -71,7 +73,7 @@ func (d *debts) next() (key string, o *debt) {
 }
 
 // paid ends a debt, or takes it back after an error. Otherwise it reports whether to pay the others now.
-func (d *debts) paid(key string, o *debt, err error) (others bool) {
+func (d *debts) paid(key string, o *Debt, err error) (others bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if o != nil {
@@ -88,18 +90,18 @@ func (d *debts) paid(key string, o *debt, err error) (others bool) {
 	return d.busy
 }
 
-// pay writes all that is owed, until something fails. The error says what is left.
-func (b *backing) pay(ctx context.Context) error {
+// Pay writes all that is owed, until something fails. The error says what is left.
+func (g *Guard) Pay(ctx context.Context) error {
 	var paying errgroup.Group
 	for range payers {
 		paying.Go(func() error {
-			for key, o := b.debts.next(); o != nil; key, o = b.debts.next() {
+			for key, o := g.next(); o != nil; key, o = g.next() {
 				err := error(errDown)
-				if b.writes.enter(ctx, writeTimeout) {
-					err = b.payOne(ctx, key, o.mark)
-					b.writes.leave()
+				if g.writes.enter(ctx, writeTimeout) {
+					err = g.payOne(ctx, key, o.Mark)
+					g.writes.leave()
 				}
-				if b.debts.paid(key, o, err); err != nil {
+				if g.paid(key, o, err); err != nil {
 					return err
 				}
 			}
@@ -107,28 +109,24 @@ func (b *backing) pay(ctx context.Context) error {
 		})
 	}
 	err := paying.Wait()
-	b.debts.mu.Lock()
-	defer b.debts.mu.Unlock()
-	if b.debts.busy = false; err != nil {
-		return fmt.Errorf("cache: marks of %d origins are not in the store: %w", len(b.debts.owed), err)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.busy = false; err != nil {
+		return fmt.Errorf("cache: marks of %d origins are not in the store: %w", len(g.owed), err)
 	}
 	return nil
 }
 
 // payOne writes a mark, unless the Store has something newer. It also asks a Store that is left alone.
-func (b *backing) payOne(ctx context.Context, key string, m mark) error {
+func (g *Guard) payOne(ctx context.Context, key string, m Mark) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	data, err := b.store.Get(ctx, key)
-	if err != nil && !errors.Is(err, ErrMiss) {
+	data, err := g.store.Get(ctx, key)
+	if err != nil && !errors.Is(err, g.miss) {
 		return err
 	}
-	if rec, _, err := decodeRecord(key, data); err == nil && !m.Received.After(rec.received()) {
+	if rec, _, err := decode(key, data); err == nil && !m.Received.After(rec.received()) {
 		return nil
 	}
-	data, err = m.record(key).encode(nil)
-	if err != nil {
-		return err
-	}
-	return b.store.Put(ctx, key, data, max(time.Until(m.Until), time.Minute))
+	return g.store.Put(ctx, key, m.Record(key).Encode(nil), max(time.Until(m.Until), time.Minute))
 }
