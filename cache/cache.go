@@ -211,7 +211,8 @@ func (c *Cache) Lifetime(r *fetch.Result) (d time.Duration, source string) {
 	case r.OfTheMoment():
 		d, source = momentTTL, "status"
 	default:
-		d, source = t.stated(r, readHeaders(r, r.Time))
+		s := t.stated(r, r.Time)
+		d, source = s.Lifetime, s.Source
 	}
 	return max(t.minTTL, d), source
 }
@@ -230,8 +231,10 @@ func (c *Cache) init() {
 
 func (t *terms) init(c *Cache) {
 	*t = terms{
-		minTTL: orDefault(c.MinTTL, defaultMinTTL, 0), maxTTL: orDefault(c.MaxTTL, defaultTTL, century),
-		defaultTTL: defaultTTL, maxStale: defaultMaxStale, minRetry: orDefault(c.MinTTL, 0, 0), maxRetry: maxRetry,
+		minTTL:     min(century, orDefault(c.MinTTL, defaultMinTTL, 0)),
+		maxTTL:     min(century, orDefault(c.MaxTTL, defaultTTL, century)),
+		minRetry:   min(century, orDefault(c.MinTTL, 0, 0)),
+		defaultTTL: defaultTTL, maxStale: defaultMaxStale, maxRetry: maxRetry,
 		outage: c.Outage, keepBody: c.KeepBody,
 		draw: t.draw, // of a test
 	}
@@ -242,18 +245,12 @@ func (t *terms) init(c *Cache) {
 
 const century = 100 * 365 * 24 * time.Hour // stands for "no limit", because sums with it do not overflow
 
-// orDefault returns the value of a field: its default if zero, none if negative. No duration exceeds a century.
+// orDefault returns the value of a field: its default if zero, none if negative.
 func orDefault[T int64 | time.Duration](v, zero, none T) T {
-	switch {
-	case v == 0:
-		return zero
-	case v < 0:
+	if v < 0 {
 		return none
 	}
-	if d, ok := any(v).(time.Duration); ok {
-		return T(min(d, century))
-	}
-	return v
+	return cmp.Or(v, zero)
 }
 
 // Close is Shutdown for five seconds at most, with its error.
@@ -348,7 +345,7 @@ type Stats struct {
 func (c *Cache) Stats() (s Stats) {
 	c.once.Do(c.init)
 	if c.backing != nil {
-		s.StoreErrors = c.backing.Errors()
+		s.StoreErrors = c.backing.Errors.Load()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -207,20 +207,6 @@ func (c *Cache) arrived(s *state, r *fetch.Result, st stored, now time.Time) *st
 	return n
 }
 
-// stored is what the Store adds to what memory knows of an origin.
-type stored struct {
-	state   *state        // the newer one of memory and Store, or nil
-	file    *fetch.Result // state.answer with its body, to be validated, or nil
-	at      time.Time     // when the Store was read
-	enough  bool          // state answers the question
-	unknown bool          // there may be a better state that could not be read
-	rules   time.Time     // mark.Until of rules that only a mark tells of, in the Store or owed to it
-	holds   bool          // the Store may have a value
-}
-
-// doubt reports whether there may be rules that we do not know.
-func (st *stored) doubt() bool { return st.unknown || st.at.Before(st.rules) }
-
 // consult asks the Store, and takes its lock for a fetch. If another process is fetching, it has lockWait to put a
 // result; if it dies, its lock lapses.
 func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
@@ -257,38 +243,10 @@ func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 
 // compare reads the Store and takes what is newer there. The error is that of reading.
 func (c *Cache) compare(k key, known *state) (st stored, err error) {
-	s, name := known, k.storeKey()
-	rec, body, err := c.backing.Read(c.ctx, name)
-	st.at = time.Now()
-	st.unknown, st.holds = err != nil, err != nil || rec != nil
-	if rec != nil && !usable(rec, st.at) {
-		rec, st.unknown = nil, true
-	}
-	if rec != nil && rec.Mark != nil && !s.replaces(rec.Mark) {
-		st.rules = rec.Mark.Until
-	}
-	if rec != nil && adds(rec, s) {
-		theirs, whole := c.terms.decode(rec, body, k.dialect)
-		s = s.merged(theirs)
-		st.unknown = st.unknown || !whole // others can use the answer: a failure must not displace it
-	}
-	doubt, again := st.unknown, storeAgain
-	if !doubt {
-		doubt, again = st.doubt() && c.terms.outage != Strict, min(century, st.rules.Sub(st.at))
-	}
-	if st.state = s.reviewed(&c.terms, doubt, again, st.at); st.state != nil && st.state != known {
+	rec, body, err := c.backing.Read(c.ctx, k.storeKey())
+	st = c.terms.fromStore(known, rec, body, err != nil, k.dialect, time.Now())
+	if st.state != nil && st.state != known {
 		c.publish(k, st.state, st.at) // it may bridge the flight for those who wait
-	}
-	if s = st.state; s != nil {
-		_, _, due := c.terms.at(s, st.at)
-		st.enough = due == notDue
-	}
-	// The body belongs to this answer only if both were received at one moment.
-	file := s.validatable()
-	if file != nil && rec != nil && rec.Answer != nil && rec.Answer.File && rec.Answer.Received.Equal(s.at) {
-		whole := *file
-		whole.Body = body
-		st.file = &whole
 	}
 	if errors.Is(err, backing.ErrDamaged) {
 		err = nil // the Store did answer
@@ -298,38 +256,17 @@ func (c *Cache) compare(k key, known *state) (st stored, err error) {
 
 // keep puts a state into the Store and gives the lock back, behind the callers, once one of 64 places is free.
 func (c *Cache) keep(k key, f *flight, n *state, r *fetch.Result, st stored, now time.Time) {
-	if r.OfTheMoment() || r.Err != nil && st.doubt() {
-		return // what the Store has goes on to hold, even if it could not be read
-	}
-	name, m := k.storeKey(), n.mark()
-	owed := c.backing.Owes(name) // before this result
-	var o *backing.Debt
-	if r.Err == nil {
-		o = c.backing.Owe(name, m)
-	}
-	data, file := []byte(nil), r.Body
-	if r.Err != nil && st.file != nil { // the outage does not displace the answer before it
-		file = st.file.Body
-	} else if r.Err != nil && n.answer != nil {
-		file = n.answer.Body
-	}
-	if !n.volatile {
-		data = n.encode(name, file)
-	}
-	switch {
-	case data != nil:
-	case m == backing.Mark{}: // no rules: what the Store has must go
-		m = backing.Mark{Received: n.at, Until: n.at}
-		if !st.holds {
-			return
-		}
-	case owed == backing.Mark{} && st.rules.After(m.Until.Add(-24*time.Hour)): // the mark there is less than a day older
-		c.backing.Owe(name, backing.Mark{})
-		return
-	}
+	name, owed := k.storeKey(), n.mark()
+	data := n.toStore(name, r, st, c.backing.Owes(name) != backing.Mark{})
 	if data == nil {
-		data = m.Record(name).Encode(nil)
+		owed = backing.Mark{} // what the Store has says as much
 	}
-	c.backing.Put(name, data, n.retention(now), o, f.unlock)
-	f.unlock = nil
+	var o *backing.Debt
+	if !failed(r) {
+		o = c.backing.Owe(name, owed) // until it is written
+	}
+	if data != nil {
+		c.backing.Put(name, data, n.retention(now), o, f.unlock)
+		f.unlock = nil
+	}
 }

@@ -9,6 +9,83 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
+// stored is what the Store adds to what memory knows of an origin.
+type stored struct {
+	state   *state        // the newer one of memory and Store, or nil
+	file    *fetch.Result // state.answer with its body, to be validated, or nil
+	at      time.Time     // when the Store was read
+	enough  bool          // state answers the question
+	unknown bool          // there may be a better state that could not be read
+	rules   time.Time     // mark.Until of rules that only a mark tells of, in the Store or owed to it
+	holds   bool          // the Store may have a value
+}
+
+// doubt reports whether there may be rules that we do not know.
+func (st *stored) doubt() bool { return st.unknown || st.at.Before(st.rules) }
+
+// fromStore returns what a record adds to what is known. rec is nil if there is none, or if that could not be read.
+func (t *terms) fromStore(known *state, rec *backing.Record, body []byte, unread bool, d policy.Dialect, now time.Time) stored {
+	st := stored{at: now, unknown: unread, holds: unread || rec != nil}
+	if rec == nil {
+		rec = new(backing.Record)
+	} else if !usable(rec, now) {
+		rec, st.unknown = new(backing.Record), true
+	}
+	s := known
+	if rec.Mark != nil && !s.replaces(rec.Mark) {
+		st.rules = rec.Mark.Until
+	}
+	if adds(rec, s) {
+		theirs, whole := t.decode(rec, body, d)
+		s = s.merged(theirs)
+		st.unknown = st.unknown || !whole // others can use the answer: a failure must not displace it
+	}
+	doubt, again := st.unknown, storeAgain
+	if !doubt {
+		doubt, again = st.doubt() && t.outage != Strict, min(century, st.rules.Sub(now))
+	}
+	if st.state = s.reviewed(t, doubt, again, now); st.state != nil {
+		_, _, due := t.at(st.state, now)
+		st.enough = due == notDue
+	}
+	// The body belongs to this answer only if both were received at one moment.
+	if file := st.state.validatable(); file != nil && rec.Answer != nil && rec.Answer.File && rec.Answer.Received.Equal(st.state.at) {
+		whole := *file
+		whole.Body = body
+		st.file = &whole
+	}
+	return st
+}
+
+// toStore returns what the Store gets of a state after r: its value, or a mark if that cannot be stored. It is nil if
+// what the Store has, as in st, is to stay. owed is whether it is owed a mark.
+func (s *state) toStore(key string, r *fetch.Result, st stored, owed bool) []byte {
+	if r.OfTheMoment() || r.Err != nil && st.doubt() {
+		return nil // it goes on to hold, even if it could not be read
+	}
+	file := r.Body
+	if r.Err != nil && st.file != nil { // the outage does not displace the answer before it
+		file = st.file.Body
+	} else if r.Err != nil && s.answer != nil {
+		file = s.answer.Body
+	}
+	if !s.volatile {
+		if data := s.encode(key, file); data != nil {
+			return data
+		}
+	}
+	m := s.mark()
+	switch none := m == (backing.Mark{}); {
+	case none && !st.holds:
+		return nil
+	case none: // what the Store has must go
+		m = backing.Mark{Received: s.at, Until: s.at}
+	case !owed && st.rules.After(m.Until.Add(-24*time.Hour)): // the mark there is less than a day older
+		return nil
+	}
+	return m.Record(key).Encode(nil)
+}
+
 // encode returns the bytes to store, or nil for what a Store does not get: what is too long, or without its file. That
 // is the answer's, if it has rules.
 func (s *state) encode(key string, file []byte) []byte {

@@ -57,13 +57,13 @@ type terms struct {
 }
 
 const (
-	defaultMinTTL     = time.Minute
-	defaultTTL        = 24 * time.Hour // RFC 9309 §2.4
-	defaultRefusedTTL = time.Hour
-	momentTTL         = 5 * time.Minute  // of the first status of the moment,
-	maxMomentTTL      = time.Hour        // and of one after many
-	firstRetry        = 30 * time.Second // after a failure
-	maxRetryAfter     = 24 * time.Hour
+	defaultMinTTL = time.Minute
+	defaultTTL    = 24 * time.Hour // RFC 9309 §2.4
+	maxRefusedTTL = time.Hour
+	momentTTL     = 5 * time.Minute  // of the first status of the moment,
+	maxMomentTTL  = time.Hour        // and of one after many
+	firstRetry    = 30 * time.Second // after a failure
+	maxRetryAfter = 24 * time.Hour
 
 	defaultMaxStale = 30 * 24 * time.Hour // the RFC's "reasonably long period" (§2.3.1.4)
 	maxRetry        = time.Hour
@@ -81,15 +81,14 @@ func (s *state) age(now time.Time) time.Duration {
 // answeredWith returns the state after an answer other than unreachable. The past does not matter: rules replace rules,
 // and a 404 drops them (RFC 9309 §2.3.1.3).
 func (t *terms) answeredWith(r *fetch.Result, at time.Time) *state {
-	f := readHeaders(r, at)
-	stated, _ := t.stated(r, f)
+	f := t.stated(r, at)
 	s := &state{answered: answered{answer: r, at: at, volatile: f.NoStore}}
 	// The floor comes last: a max-age=0, an Age above max-age or a date in the past would otherwise mean one fetch for
 	// every request. The spread keeps origins first met together from expiring together.
-	s.lifetime = max(t.minTTL, time.Duration(float64(stated)*t.draw(0.9, 1)))
+	s.lifetime = max(t.minTTL, time.Duration(float64(f.Lifetime)*t.draw(0.9, 1)))
 	s.ahead, s.revising, s.kept = max(t.minTTL, s.lifetime/5*4), s.lifetime, s.lifetime
 	if !f.MustRevalidate {
-		s.revising = max(s.lifetime, min(stated+f.WhileRevalidate, f.RedirectStale, t.longest(r)))
+		s.revising = max(s.lifetime, min(f.Lifetime+f.WhileRevalidate, f.RedirectStale, t.longest(r)))
 	}
 	// Only a copy of a file outlives its freshness (RFC 9309 §2.4). That there was none is no copy, and would turn an
 	// outage into permission.
@@ -99,34 +98,25 @@ func (t *terms) answeredWith(r *fetch.Result, at time.Time) *state {
 	return s
 }
 
-// readHeaders reads the redirects as a Store will have them.
-func readHeaders(r *fetch.Result, received time.Time) freshness.Statement {
-	return freshness.Read(r.Header, trimRedirects(r.RedirectHeaders), received)
+// stated returns what a result states, with the default for a lifetime and within all bounds but minTTL.
+func (t *terms) stated(r *fetch.Result, received time.Time) freshness.Statement {
+	s := freshness.Read(r.Header, trimRedirects(r.RedirectHeaders), received) // as a Store will have them
+	if s.Source == "" {
+		s.Lifetime = t.defaultTTL
+	}
+	if s.Lifetime = min(s.Lifetime, t.longest(r)); s.Redirect < s.Lifetime {
+		s.Source, s.Lifetime = "redirect", s.Redirect
+	}
+	return s
 }
 
-// stated returns the lifetime that a result states, or the default, before minTTL is applied, and what states it.
-func (t *terms) stated(r *fetch.Result, f freshness.Statement) (ttl time.Duration, source string) {
-	ttl, source = t.defaultTTL, f.Source
-	if source != "" {
-		ttl = f.Lifetime
-	}
-	if ttl = min(ttl, t.longest(r)); f.Redirect < ttl {
-		return f.Redirect, "redirect"
-	}
-	return ttl, source
-}
-
-// longest returns how long a result may hold, whatever it states.
+// longest returns how long a result may hold, whatever it states. A 401 and a 403 are statuses of firewalls, whose
+// verdicts come and go.
 func (t *terms) longest(r *fetch.Result) time.Duration {
-	if isRefusal(r) {
-		return min(t.maxTTL, defaultRefusedTTL)
+	if r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden {
+		return min(t.maxTTL, maxRefusedTTL)
 	}
 	return t.maxTTL
-}
-
-// isRefusal reports whether r has a status of firewalls, whose verdicts come and go: it holds for an hour at most.
-func isRefusal(r *fetch.Result) bool {
-	return r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden
 }
 
 // failed reports whether r says nothing about the file. Such a result displaces no answer, in memory or in a Store.

@@ -37,8 +37,9 @@ type locker interface {
 
 // Guard is a Store with bounds on the time and the number of its calls. A part that fails is left alone.
 type Guard struct {
-	HasLocks bool         // the Store is a cache.Locker
-	Close    func() error // closes the Store, once
+	HasLocks bool          // the Store is a cache.Locker
+	Close    func() error  // closes the Store, once
+	Errors   atomic.Uint64 // calls that failed, and damaged values
 
 	store  Store
 	locker locker
@@ -53,9 +54,9 @@ type Guard struct {
 func New(store Store, miss error, log *slog.Logger, run func(func())) *Guard {
 	g := &Guard{store: store, miss: miss, run: run}
 	g.locker, g.HasLocks = store.(locker)
-	g.reads.init("reading", log)
-	g.locks.init("locking", log)
-	g.writes.init("writing", log)
+	g.reads.init("reading", log, &g.Errors)
+	g.locks.init("locking", log, &g.Errors)
+	g.writes.init("writing", log, &g.Errors)
 	g.owed = make(map[string]*Debt)
 	g.Close = sync.OnceValue(func() error {
 		if c, ok := store.(io.Closer); ok {
@@ -66,16 +67,11 @@ func New(store Store, miss error, log *slog.Logger, run func(func())) *Guard {
 	return g
 }
 
-// Errors returns how many calls have failed, with damaged values.
-func (g *Guard) Errors() uint64 {
-	return g.reads.errors.Load() + g.locks.errors.Load() + g.writes.errors.Load()
-}
-
 // Read returns the record of a key and its file, or nil if there is none. An error means that it is not known whether
 // there is one. A mark that is owed takes the place of an older record.
 func (g *Guard) Read(ctx context.Context, key string) (rec *Record, body []byte, err error) {
 	data, found := []byte(nil), false
-	err = g.reads.call(ctx, callTimeout, func(ctx context.Context) error {
+	err = g.reads.call(ctx, func(ctx context.Context) error {
 		v, err := g.store.Get(ctx, key)
 		if errors.Is(err, g.miss) {
 			return nil
@@ -88,7 +84,7 @@ func (g *Guard) Read(ctx context.Context, key string) (rec *Record, body []byte,
 	}
 	if found {
 		if rec, body, err = decode(key, data); err != nil {
-			g.reads.errors.Add(1)
+			g.Errors.Add(1)
 			return nil, nil, err
 		}
 	}
@@ -101,7 +97,7 @@ func (g *Guard) Read(ctx context.Context, key string) (rec *Record, body []byte,
 // Lock tries to take the lock of a key. unlock is nil if another process has it. After an error, going on without the
 // lock can only cost a fetch.
 func (g *Guard) Lock(ctx context.Context, key string) (unlock func(), err error) {
-	err = g.locks.call(ctx, callTimeout, func(ctx context.Context) error {
+	err = g.locks.call(ctx, func(ctx context.Context) error {
 		u, ok, err := g.locker.Lock(ctx, key, lockTTL)
 		if err == nil && ok {
 			unlock = u
@@ -115,13 +111,16 @@ func (g *Guard) Lock(ctx context.Context, key string) (unlock func(), err error)
 // owed until the value is written; it may be nil.
 func (g *Guard) Put(key string, data []byte, ttl time.Duration, o *Debt, unlock func()) {
 	ctx := context.Background() // Close waits for it
-	if !g.writes.enter(ctx, callTimeout) {
+	if unlock == nil {
+		unlock = func() {}
+	}
+	if !g.writes.enter(ctx) {
 		g.paid(key, o, errDown)
-		release(unlock)
+		unlock()
 		return
 	}
 	g.run(func() {
-		defer release(unlock)
+		defer unlock()
 		defer g.writes.leave()
 		err := g.writes.do(ctx, writeTimeout, func(ctx context.Context) error { return g.store.Put(ctx, key, data, ttl) })
 		if g.paid(key, o, err) {
@@ -136,7 +135,7 @@ type part struct {
 	name   string
 	log    *slog.Logger
 	places chan struct{}
-	errors atomic.Uint64 // calls that failed, and damaged values
+	errors *atomic.Uint64
 
 	mu       sync.Mutex // guards what follows
 	failures int        // in a row
@@ -144,40 +143,37 @@ type part struct {
 	next     time.Time  // when to try again, while it is left alone
 }
 
-func (p *part) init(name string, log *slog.Logger) {
-	p.name, p.log, p.places = name, log, make(chan struct{}, maxCalls)
+func (p *part) init(name string, log *slog.Logger, errors *atomic.Uint64) {
+	p.name, p.log, p.errors, p.places = name, log, errors, make(chan struct{}, maxCalls)
 }
 
-// call waits for a place, and makes one call there that takes limit at most.
-func (p *part) call(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
-	if !p.allows(time.Now(), false) || !p.enter(ctx, limit) {
+// call waits for a place, and makes one call there for which a caller waits.
+func (p *part) call(ctx context.Context, f func(context.Context) error) error {
+	if !p.allows(time.Now(), false) || !p.enter(ctx) {
 		return errDown
 	}
 	defer p.leave()
-	return p.do(ctx, limit, f)
+	return p.do(ctx, callTimeout, f)
 }
 
-// enter waits for a place: for limit, or for up to placeWait if no call fails. To be busy is no failure.
-func (p *part) enter(ctx context.Context, limit time.Duration) bool {
-	for waited := time.Duration(0); waited < max(limit, placeWait); waited += limit {
+// enter waits for a place: as long as for a call, or for up to placeWait if none fails. To be busy is no failure.
+func (p *part) enter(ctx context.Context) bool {
+	for waited := time.Duration(0); waited < placeWait; waited += callTimeout {
 		select {
 		case p.places <- struct{}{}:
 			return true
 		case <-ctx.Done():
 			return false
-		case <-time.After(limit):
+		case <-time.After(callTimeout):
 		}
-		if p.fails() {
+		p.mu.Lock()
+		fails := p.failures > 0
+		p.mu.Unlock()
+		if fails {
 			break
 		}
 	}
 	return false
-}
-
-func (p *part) fails() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.failures > 0
 }
 
 func (p *part) leave() { <-p.places }
@@ -230,11 +226,5 @@ func (p *part) done(began time.Time, err error) {
 		p.log.Warn("cache: the store fails and is left alone for now", "part", p.name, "error", err)
 	} else if from == breakAfter && to == 0 {
 		p.log.Info("cache: the store works again", "part", p.name)
-	}
-}
-
-func release(unlock func()) {
-	if unlock != nil {
-		unlock()
 	}
 }

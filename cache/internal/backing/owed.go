@@ -97,7 +97,7 @@ func (g *Guard) Pay(ctx context.Context) error {
 		paying.Go(func() error {
 			for key, o := g.next(); o != nil; key, o = g.next() {
 				err := error(errDown)
-				if g.writes.enter(ctx, writeTimeout) {
+				if g.writes.enter(ctx) {
 					err = g.payOne(ctx, key, o.Mark)
 					g.writes.leave()
 				}
