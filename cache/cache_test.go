@@ -135,11 +135,11 @@ func TestReadersShareNothing(t *testing.T) {
 				s := &site{serve: always(rules(fmt.Sprint("/", i)))}
 				r := ask(t, c, &cache.Source{Load: s.load, Reader: reader}, "https://a.example")
 				if r.Policy.Decide("x", fmt.Sprint("/", i)).Allowed || s.count() != 1-round {
-					t.Errorf("round %d, %q: got %s after %d fetches", round, reader, brief(r), s.count())
+					t.Errorf("round %d, %q: got %s after %d fetches, want the rules of this reader after %d", round, reader, brief(r), s.count(), 1-round)
 				}
 			}
 			if n := c.Stats().Origins; n != 4 {
-				t.Errorf("%d entries", n)
+				t.Errorf("round %d: %d entries, want 4", round, n)
 			}
 			closeCache(t, c)
 		}
@@ -158,7 +158,7 @@ func TestAHostileAnswerIsCutDownBeforeItIsKept(t *testing.T) {
 	r = rules("/x", "Cache-Control", "max-age=60", "Content-Type", long)
 	got = get(t, &cache.Cache{KeepBody: true}, &site{serve: always(r)}, "https://a.example")
 	if len(got.Header) != 1 || got.Header.Get("Cache-Control") != "max-age=60" {
-		t.Errorf("the header that is kept is %.100q", got.Header)
+		t.Errorf("kept the header %.100q, want the Cache-Control alone", got.Header)
 	}
 }
 
@@ -233,17 +233,17 @@ func TestKeepBodyKeepsTheFile(t *testing.T) {
 				if when := fmt.Sprintf("in process %d after %d fetches", i, s.count()); keep {
 					wantFile(t, when, r, path)
 				} else if r.Body != nil {
-					t.Errorf("%s: body %q", when, r.Body)
+					t.Errorf("%s: body %q, want none", when, r.Body)
 				}
 				if synctest.Wait(); keep && i < 2 && r.Header.Get("Content-Type") != "text/plain" {
-					t.Errorf("the header is %v", r.Header)
+					t.Errorf("process %d: header %v, want its Content-Type", i, r.Header)
 				}
 				time.Sleep(11 * time.Minute)
 			}
 			closeCache(t, c)
 		}
 		if n := s.count(); n < 10 {
-			t.Errorf("%d fetches: none was validated in each process", n)
+			t.Errorf("%d fetches, want 10: one is validated in each process", n)
 		}
 	})
 }
@@ -253,7 +253,7 @@ func TestTheZeroValueIsReady(t *testing.T) {
 	s := &site{serve: always(rules("/private"))}
 	for range 2 {
 		if allowed(t, &c, s, "/private/a") || !allowed(t, &c, s, "/public") {
-			t.Error("the rules do not hold")
+			t.Error("/private/a is allowed, or /public is not, want it by the rules")
 		}
 	}
 	if got := c.Stats(); got.Origins != 1 || got.StoreErrors != 0 {

@@ -88,7 +88,7 @@ func TestCloseClosesTheStoreOnce(t *testing.T) {
 					t.Errorf("%s: Close %d: %v after %v, want %q", tt.name, i+1, err, took, want)
 				}
 				if got := int(store.closed.Load()); got != max(i, tt.after) {
-					t.Errorf("%s: closed %d times after Close %d", tt.name, got, i+1)
+					t.Errorf("%s: closed %d times after Close %d, want %d", tt.name, got, i+1, max(i, tt.after))
 				}
 				store.misbehave(nil)
 				time.Sleep(2 * time.Hour)
@@ -143,7 +143,7 @@ func TestCloseWaitsForTheLocksToBeGivenBack(t *testing.T) {
 			synctest.Wait() // the last unlock is under way
 			store.misbehave(nil)
 			if err := c.Shutdown(ended); err == nil || store.closed.Load() != 0 {
-				t.Errorf("%s: a Close that cannot wait: %v, and the Store is closed %d times", name, err, store.closed.Load())
+				t.Errorf("%s: a Close that cannot wait: %v, and the Store is closed %d times; want an error, and 0", name, err, store.closed.Load())
 			}
 			start := time.Now()
 			closeCache(t, c)
@@ -181,7 +181,7 @@ func TestGetAfterCloseIsRefused(t *testing.T) {
 		start := time.Now()
 		for _, name := range []string{"https://a.example", "https://c.example"} {
 			if _, _, err := c.Get(t.Context(), origin(t, name), &cache.Source{Load: s.load}); err != cache.ErrClosed || time.Since(start) != 0 {
-				t.Errorf("a later caller got %v after %v", err, time.Since(start))
+				t.Errorf("%s: a later caller got %v after %v, want ErrClosed at once", name, err, time.Since(start))
 			}
 		}
 		closeCache(t, c)

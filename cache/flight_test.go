@@ -34,7 +34,7 @@ func TestOriginsOfOneHostAreFetchedApart(t *testing.T) {
 		}
 		load := func(_ context.Context, asked fetch.Origin, _ *fetch.Result) (*fetch.Result, error) {
 			if asked != o {
-				t.Errorf("%v is fetched for %v", asked, o)
+				t.Errorf("Load of %v, want %v", asked, o)
 			}
 			return rules(fmt.Sprintf("/%d/", i)), nil
 		}
@@ -66,7 +66,7 @@ func TestRenewalsAreSpreadAndOnePerLifetime(t *testing.T) {
 			if before, ok := latest[o]; ok {
 				renewals = append(renewals, time.Since(start))
 				if gap := time.Since(before); gap < lifetime*72/100 || gap > lifetime {
-					t.Errorf("%v: a copy was renewed after %v", o, gap)
+					t.Errorf("%v: a copy was renewed after %v, want 72 %% of %v at least, and no more than it", o, gap, lifetime)
 				}
 			}
 			latest[o] = time.Now()
@@ -83,7 +83,7 @@ func TestRenewalsAreSpreadAndOnePerLifetime(t *testing.T) {
 						before := time.Now()
 						ask(t, c, &cache.Source{Load: load}, fmt.Sprintf("https://www%d.example", i))
 						if waited := time.Since(before); waited > 0 && before.Sub(start) > 2*round {
-							t.Errorf("a caller waited %v for a renewal", waited)
+							t.Errorf("a caller waited %v for a renewal, want not at all", waited)
 						}
 					}
 				}
@@ -112,7 +112,7 @@ func TestOneFetchEvenIfItLandsAtOnce(t *testing.T) {
 			asking.Go(func() { get(t, c, s, "https://a.example") })
 		}
 		if asking.Wait(); s.count() != 1 {
-			t.Fatalf("round %d: %d fetches: a caller that saw nothing in memory fetched after one that did", n, s.count())
+			t.Fatalf("round %d: %d fetches, want 1: a caller that saw nothing in memory fetched after one that did", n, s.count())
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestOneSlowOriginLeavesTheOthersTheirRenewals(t *testing.T) {
 			t.Fatal("setup", slow.count())
 		}
 		if fine.count() != 2 {
-			t.Errorf("fine.example was not refreshed for 55 s after it was due: %d fetches", fine.count())
+			t.Errorf("%d fetches of fine.example within 55 s after it was due, want 2", fine.count())
 		}
 		time.Sleep(200 * time.Second)
 		closeCache(t, c)
@@ -250,7 +250,7 @@ func TestAUsableCopyIsThreeSecondsAway(t *testing.T) {
 				for range 8 {
 					before := time.Now()
 					if get(t, c, s, "https://a.example"); time.Since(before) != 0 {
-						t.Errorf("%v later another waited for %v", time.Since(start), time.Since(before))
+						t.Errorf("%v later another waited for %v, want not at all", time.Since(start), time.Since(before))
 					}
 					time.Sleep(3 * time.Second)
 				}
@@ -321,7 +321,7 @@ func TestACallerWhoLeavesFailsNoOther(t *testing.T) {
 		})
 		synctest.Wait()
 		if r := get(t, c, s, "https://a.example"); r.Err != nil {
-			t.Errorf("the follower got %s", brief(r))
+			t.Errorf("the follower got %s, want the rules", brief(r))
 		}
 		left.Wait()
 		if get(t, c, s, "https://a.example"); s.count() != 1 {
@@ -394,18 +394,18 @@ func TestAnErrorOfLoadGoesToAllWhoWait(t *testing.T) {
 					asking.Go(func() {
 						r, _, err := c.Get(t.Context(), origin(t, "https://a.example"), src)
 						if (r != nil) != tt.copied || !tt.copied && err != turn {
-							t.Errorf("%s: got %s, %v", tt.name, brief(r), err)
+							t.Errorf("%s: got %s, %v, want a copy %t, or the error of Load", tt.name, brief(r), err, tt.copied)
 						}
 					})
 				}
 				asking.Wait()
 				if loads != round+1 || c.Stats() != before || store.count("Put") != puts {
-					t.Errorf("%s: %d loads in round %d; %+v became %+v", tt.name, loads, round, before, c.Stats())
+					t.Errorf("%s: %d loads in round %d, %+v and %d puts; want %d, %+v and %d", tt.name, loads, round, c.Stats(), store.count("Put"), round+1, before, puts)
 				}
 				time.Sleep(5 * time.Second)
 			}
 			if get(t, c, &site{serve: always(rules("/new"))}, "https://a.example").Policy.Decide("x", "/new").Allowed {
-				t.Errorf("%s: then the site is not asked", tt.name)
+				t.Errorf("%s: then the site is not asked, want its new rules", tt.name)
 			}
 			closeCache(t, c)
 		})
@@ -452,7 +452,7 @@ func TestGetWithAnEndedContextStartsTheFetch(t *testing.T) {
 				t.Errorf("step %d: got %s, %v after %d fetches, want one: %v", i, brief(r), err, s.count(), step.holds)
 			}
 			if step.holds && (until.Before(time.Now()) || until.After(r.Time.Add(time.Minute))) {
-				t.Errorf("step %d: it holds until %v", i, until)
+				t.Errorf("step %d: it holds until %v, want a minute from %v at most", i, until, r.Time)
 			}
 		}
 		closeCache(t, c)

@@ -133,14 +133,14 @@ func FuzzFreshnessLifetime(f *testing.F) {
 		}
 		alone := lifetime()
 		if alone < 0 {
-			t.Errorf("negative: %v", alone)
+			t.Errorf("%q: %v, want no negative one", h, alone)
 		}
 		if got := lifetime("no-store"); got != 0 {
-			t.Errorf("%v although another line says no-store", got)
+			t.Errorf("%q: %v, want 0 by the other line", h, got)
 		}
 		if strings.Contains(strings.ToLower(cacheControl), "max-age") {
 			if got := lifetime("max-age=60"); got > max(alone, time.Minute) {
-				t.Errorf("%v with a second max-age=60, %v without", got, alone)
+				t.Errorf("%q: %v with a second max-age=60, want %v at most", h, got, max(alone, time.Minute))
 			}
 		}
 	})
@@ -320,13 +320,13 @@ func TestARedirectBoundsTheLifetime(t *testing.T) {
 					time.Sleep(holds/5*4 - time.Second)
 					c = open()
 					if get(t, c, s, "https://a.example"); s.count() != 1 {
-						t.Error("asked again within the lifetime")
+						t.Errorf("asked %d times within the lifetime, want once", s.count())
 					}
 					time.Sleep(holds/5 + 2*time.Second)
 					closeCache(t, c)
 					c = open()
 					if get(t, c, s, "https://a.example"); s.count() != 2 {
-						t.Error("not asked after the lifetime and a restart")
+						t.Errorf("asked %d times after the lifetime and a restart, want twice", s.count())
 					}
 					closeCache(t, c)
 				}
@@ -337,7 +337,7 @@ func TestARedirectBoundsTheLifetime(t *testing.T) {
 				start := time.Now()
 				s.delay = time.Second // to tell a fetch that is waited for
 				if get(t, c, s, "https://a.example"); s.count() != n+2 || time.Since(start) != time.Second {
-					t.Errorf("after the lifetime: %d fetches, %v waited", s.count()-n, time.Since(start))
+					t.Errorf("after the lifetime: %d fetches, %v waited; want 2, 1s", s.count()-n, time.Since(start))
 				}
 				closeCache(t, c)
 			})

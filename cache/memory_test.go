@@ -152,7 +152,7 @@ func TestBytesAreCountedWithin20PercentOfTheHeap(t *testing.T) {
 			return c
 		})
 		if ratio < 0.8 || ratio > 1.2 {
-			t.Errorf("%s, KeepBody %t: counted %d bytes for each of %d origins, the heap grew by %d: ratio %.2f", p.name, keep, bytes/int64(p.n), p.n, grown/int64(p.n), ratio)
+			t.Errorf("%s, KeepBody %t: counted %d bytes for each of %d origins, the heap grew by %d: ratio %.2f, want 0.8 to 1.2", p.name, keep, bytes/int64(p.n), p.n, grown/int64(p.n), ratio)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func TestWhatIsWithheldIsCounted(t *testing.T) {
 		closeCache(t, c)
 	}
 	if bytes[1] < bytes[0] {
-		t.Errorf("%d bytes are counted with a Store that fails, and %d with one that does not", bytes[1], bytes[0])
+		t.Errorf("%d bytes are counted with a Store that fails, want %d at least, as with one that does not", bytes[1], bytes[0])
 	}
 }
 
@@ -184,7 +184,7 @@ func TestAMillionOriginsStayWithinTheBytes(t *testing.T) {
 		return c
 	})
 	if bytes > 256<<20 || bytes < 250<<20 || ratio < 0.8 || ratio > 1.2 {
-		t.Errorf("counted %d bytes, the heap grew by %d: ratio %.2f", bytes, grown, ratio)
+		t.Errorf("counted %d bytes, the heap grew by %d: ratio %.2f; want 250 to 256 MiB, 0.8 to 1.2", bytes, grown, ratio)
 	}
 	t.Logf("counted %d bytes, the heap grew by %d: ratio %.2f", bytes, grown, ratio)
 }
@@ -209,7 +209,7 @@ func TestLongNamesAreCounted(t *testing.T) {
 			return c
 		})
 		if ratio < 0.9 || ratio > 1.2 {
-			t.Errorf("host %q: counted %d bytes for each origin, the heap grew by %d: ratio %.2f", host, bytes/n, grown/n, ratio)
+			t.Errorf("host %q: counted %d bytes for each origin, the heap grew by %d: ratio %.2f, want 0.9 to 1.2", host, bytes/n, grown/n, ratio)
 		}
 	}
 }
@@ -261,7 +261,7 @@ func TestNoOriginTakesMoreThanItsShare(t *testing.T) {
 				c := &cache.Cache{KeepBody: keep}
 				fill(t, c, 0, 1, func(int) *fetch.Result { return r })
 				if got := c.Stats(); got.Origins != 1 || got.Bytes > most {
-					t.Errorf("%s in dialect %v, KeepBody %t: %+v", name, d, keep, got)
+					t.Errorf("%s in dialect %v, KeepBody %t: %+v, want one origin of %d bytes at most", name, d, keep, got, most)
 				}
 			}
 		}
@@ -287,14 +287,14 @@ func TestTheOriginUnusedTheLongestGivesWay(t *testing.T) {
 			ask(0) // in use all the time
 		}
 		if fetches != 1000 {
-			t.Errorf("%d fetches of 1000 origins: the one in use was evicted", fetches)
+			t.Errorf("%d fetches, want one of each of 1000 origins: the one in use is not evicted", fetches)
 		}
 		if got := c.Stats(); got.Origins > 100 || got.Origins < 80 || got.Bytes > limit {
-			t.Errorf("%+v", got)
+			t.Errorf("%+v, want 80 to 100 origins and %d bytes at most", got, limit)
 		}
 		ask(1)
 		if fetches != 1001 {
-			t.Error("the one unused the longest was kept")
+			t.Errorf("%d fetches, want 1001: the one unused the longest is not kept", fetches)
 		}
 	})
 }
@@ -305,7 +305,7 @@ func TestWhatDoesNotFitLeavesTheOthers(t *testing.T) {
 	before := c.Stats()
 	fill(t, c, 50, 1, func(int) *fetch.Result { return fileResult(hostileFile(0)) })
 	if after := c.Stats(); after != before {
-		t.Errorf("before %+v, after one answer that is not kept %+v", before, after)
+		t.Errorf("%+v after one answer that is not kept, want %+v as before", after, before)
 	}
 }
 
@@ -318,7 +318,7 @@ func TestMaxBytesBoundsFilesThatAreKept(t *testing.T) {
 		c := &cache.Cache{KeepBody: keep, MaxBytes: limit}
 		fill(t, c, 0, 100, long)
 		if got := c.Stats(); got.Bytes > limit || (got.Origins < 50) != keep || got.Origins < 35 {
-			t.Errorf("with KeepBody %t: %+v of 100 files of 100 KiB", keep, got)
+			t.Errorf("with KeepBody %t: %+v of 100 files of 100 KiB, want 35 origins or more, below 50 only if they are kept, and %d bytes at most", keep, got, limit)
 		}
 	}
 }

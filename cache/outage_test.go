@@ -156,7 +156,7 @@ func TestWhatTheLadderAssumesHasItsDialect(t *testing.T) {
 		get(t, c, s, "https://a.example")
 		time.Sleep(13 * time.Hour)
 		if r := get(t, c, s, "https://a.example"); r.Err != nil || r.In(s.dialect) != r {
-			t.Errorf("%v, read again %v", r, r.In(s.dialect))
+			t.Errorf("%v, read again %v, want the same", r, r.In(s.dialect))
 		}
 		closeCache(t, c)
 	})

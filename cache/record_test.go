@@ -87,7 +87,7 @@ func TestAStoredAnswerMeansInEachDialectWhatItSays(t *testing.T) {
 							t.Errorf("read as %v, %v, %v, want %v, %v", got.Dialect, got.Policy.Reason(), got.Err, want.Policy.Reason(), want.Err)
 						}
 						if again := read(writer); again.Dialect != writer { // and its own is still of use
-							t.Errorf("read as %v", again.Dialect)
+							t.Errorf("read again as %v, want %v", again.Dialect, writer)
 						}
 					})
 				})
@@ -160,20 +160,20 @@ func FuzzStoredValue(f *testing.F) {
 		store := &memStore{values: map[string][]byte{"RGC5 https://a.example ": value}, calls: map[string]int{}}
 		s := &site{serve: func(_ int, prev *fetch.Result) *fetch.Result {
 			if prev != nil && (prev.Policy == nil || prev.Err != nil) {
-				t.Errorf("%s was given to be validated", brief(prev))
+				t.Errorf("%s was given to be validated, want an answer with rules", brief(prev))
 			}
 			return rules("/private")
 		}}
 		c := &cache.Cache{Store: store, Logger: quiet, Outage: cache.GoogleLadder}
 		r := get(t, c, s, "https://a.example")
 		if r == nil || r.Policy == nil {
-			t.Fatalf("got %s", brief(r))
+			t.Fatalf("got %s, want a result with a policy", brief(r))
 		}
 		if reason := r.Policy.Decide("x", "/").Reason; (reason == policy.ReasonUnreachable) != (r.Err != nil) {
-			t.Errorf("reason %v with error %v", reason, r.Err)
+			t.Errorf("reason %v with error %v, want unreachable if there is one", reason, r.Err)
 		}
 		if n := c.Stats(); n.Origins != 1 || n.Bytes > 1310720 {
-			t.Errorf("%+v", n)
+			t.Errorf("%+v, want one origin of 1310720 bytes at most", n)
 		}
 		closeCache(t, c)
 	})

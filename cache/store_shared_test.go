@@ -270,7 +270,7 @@ func TestProcessesShareOneFetch(t *testing.T) {
 					t.Errorf("%d fetches in round %d of %d origins by %d processes, want %d", s.count(), round, tt.origins, tt.processes, want)
 				}
 				if got := store.count("Lock"); tt.origins > 1 && got > 9*tt.origins*(round+1) {
-					t.Errorf("%d attempts at locks in the two seconds of a fetch, for %d origins", got, tt.origins)
+					t.Errorf("%d attempts at locks in the two seconds of a fetch, for %d origins, want %d at most", got, tt.origins, 9*tt.origins*(round+1))
 				}
 				time.Sleep(25 * time.Hour)
 			}
@@ -333,7 +333,7 @@ func TestAStoreThatFallsSilentIsNotWaitedFor(t *testing.T) {
 		}
 		time.Sleep(4 * time.Second)
 		if s.count() != 0 {
-			t.Errorf("%d fetches of what another process fetches", s.count())
+			t.Errorf("%d fetches of what another process fetches, want none", s.count())
 		}
 		store.misbehave(on("", late))
 		asking.Wait()
@@ -396,10 +396,10 @@ func TestALockerThatHangsIsLeftAlone(t *testing.T) {
 			t.Errorf("%d of 1,000 misses waited for a lock, want %d at most", slow, most)
 		}
 		if n, reads := len(store.keys()), store.count("Get"); n != 1000 || reads < 1000 {
-			t.Errorf("%d of 1,000 values are in the Store, after %d reads", n, reads)
+			t.Errorf("%d values are in the Store, after %d reads, want 1,000, and so many at least", n, reads)
 		}
 		if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "part=locking") {
-			t.Errorf("the log:\n%s", text)
+			t.Errorf("the log, want one line about locking:\n%s", text)
 		}
 		closeCache(t, c)
 	})

@@ -118,7 +118,7 @@ func (l *life) serve(_ int, prev *fetch.Result) *fetch.Result {
 		return l.answer
 	}
 	if prev == nil || prev.Body == nil {
-		l.t.Error("no file to validate")
+		l.t.Errorf("%s to validate, want an answer with its file", brief(prev))
 		return down()
 	}
 	return prev
@@ -167,15 +167,15 @@ func (tt storeTest) run(t *testing.T, store *lockStore, locks bool) {
 				i, got, fetches, stored, step.verdict, step.fetches, step.stored)
 		}
 		if fetches == before && l.last != nil && !sameResult(r, l.last) {
-			t.Errorf("step %d: got %s without a fetch, after %s", i, brief(r), brief(l.last))
+			t.Errorf("step %d: got %s without a fetch, want %s as before", i, brief(r), brief(l.last))
 		}
 		if fetches > before && stored > 0 && !bytes.HasPrefix(value, []byte("RGC5")) {
-			t.Errorf("step %d: %.20q is still in the Store", i, value)
+			t.Errorf("step %d: %.20q is still in the Store, want what was fetched", i, value)
 		}
 		l.last = r
 	}
 	if closeCache(t, l.cache); store.held() > 0 {
-		t.Errorf("%d locks are still held", store.held())
+		t.Errorf("%d locks are still held, want none", store.held())
 	}
 }
 
@@ -296,19 +296,19 @@ func TestAFailingStoreIsLeftAloneAndLoggedOnce(t *testing.T) {
 			t.Errorf("%d reads after the first pause, want 6", got)
 		}
 		if got := strings.Count(log.String(), "\n"); got != 2 || strings.Count(log.String(), "READONLY") != 2 {
-			t.Errorf("log of a failing store, reading and writing:\n%s", &log)
+			t.Errorf("log of a failing store, want a line each for reading and writing:\n%s", &log)
 		}
 		store.misbehave(nil)
 		time.Sleep(5 * time.Second)
 		ask(200, 300)
 		if closeCache(t, c); len(store.keys()) < 290 {
-			t.Errorf("%d values in the store in the end, most of them queued while it failed", len(store.keys()))
+			t.Errorf("%d values in the store in the end, most of them queued while it failed; want 290 at least", len(store.keys()))
 		}
 		if got := strings.Count(log.String(), "works again"); got != 2 || strings.Count(log.String(), "\n") != 4 {
-			t.Errorf("log after the recovery:\n%s", &log)
+			t.Errorf("log after the recovery, want two lines more:\n%s", &log)
 		}
 		if got := c.Stats(); got.StoreErrors < 11 {
-			t.Errorf("%+v", got)
+			t.Errorf("%+v, want 11 errors at least", got)
 		}
 	})
 }

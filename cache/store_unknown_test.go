@@ -148,7 +148,7 @@ func (s situation) run(t *testing.T, answer *fetch.Result, outage cache.Outage, 
 		got := "error"
 		if r, until, err := c.Get(t.Context(), origin(t, "https://a.example"), src); err == nil {
 			if got = verdictOf(r); until.Before(time.Now()) && answer != unasked {
-				t.Errorf("%s: it holds until %v", when, until)
+				t.Errorf("%s: it holds until %v, want longer than now, %v", when, until, time.Now())
 			}
 		}
 		if got != want {
@@ -158,7 +158,7 @@ func (s situation) run(t *testing.T, answer *fetch.Result, outage cache.Outage, 
 	start := time.Now()
 	check("at once", want)
 	if took := time.Since(start); took > 2*time.Second {
-		t.Errorf("after %v", took)
+		t.Errorf("at once took %v, want 2s at most", took)
 	}
 	for time.Since(start) < 13*time.Hour-time.Minute {
 		time.Sleep(10 * time.Second)
@@ -173,7 +173,7 @@ func (s situation) run(t *testing.T, answer *fetch.Result, outage cache.Outage, 
 	}
 	time.Sleep(time.Hour)
 	if check("13 hours later", want13); answer.RetryAfter > 13*time.Hour && fetches > 1 {
-		t.Errorf("%d fetches of a site that asked for 20 hours", fetches)
+		t.Errorf("%d fetches of a site that asked for 20 hours, want 1", fetches)
 	}
 	store.misbehave(nil)
 	closeCache(t, c)
@@ -206,7 +206,7 @@ func (s situation) recovers(t *testing.T, answer *fetch.Result, lost bool, set c
 	live := &site{serve: always(retryAfter(answer, 2*time.Hour))}
 	for range 4 { // the last one asks the Store, and not the site
 		if got := verdictOf(get(t, c, live, "https://a.example")); got != "disallow" || live.count() != 1 {
-			t.Fatalf("%s after %d fetches, while nothing is known", got, live.count())
+			t.Fatalf("%s after %d fetches, while nothing is known; want disallow after 1", got, live.count())
 		}
 		time.Sleep(6 * time.Second)
 	}
@@ -262,7 +262,7 @@ func TestA404ReplacesTheMark(t *testing.T) {
 			for i, answer := range []*fetch.Result{rules("/", "Cache-Control", "no-store"), unavailable(404, "Cache-Control", field), unavailable(429)} {
 				r := then(t, store, answer)
 				if allowed := r.Policy.Decide("a", "/x").Allowed; allowed != (i > 0) {
-					t.Errorf("%s: step %d: %s", field, i, brief(r))
+					t.Errorf("%s: step %d: got %s, want all allowed: %t", field, i, brief(r), i > 0)
 				}
 				time.Sleep(time.Hour)
 			}

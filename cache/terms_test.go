@@ -87,14 +87,15 @@ func TestNoClockMakesAnAnswerLast(t *testing.T) {
 	} {
 		r, until, due := c.terms.at(tt.s, jumped(t0.Add(tt.mono), tt.wall-tt.mono))
 		if (outcome{r, due}) != tt.want || until < 0 || until > 24*time.Hour {
-			t.Errorf("%s: the copy %v, the failure %v, due %d, for %v", tt.name, r == fresh.answer, r == outage.failure, due, until)
+			t.Errorf("%s: the copy %v, the failure %v, due %d, for %v; want %v, %v, %d, a day at most",
+				tt.name, r == fresh.answer, r == outage.failure, due, until, tt.want.r == fresh.answer, tt.want.r == outage.failure, tt.want.due)
 		}
 	}
 	if r := c.terms.during(outage, jumped(t0.Add(time.Second), 10*year)); r != outage.failure {
 		t.Errorf("a jump of the clock is no outage of 30 days, yet it allows everything: status %d, %v", r.StatusCode, r.Err)
 	}
 	if r := c.terms.during(outage, t0.Add(31*24*time.Hour)); r != outage.assumed {
-		t.Errorf("after 31 days by both clocks: status %d, %v", r.StatusCode, r.Err)
+		t.Errorf("after 31 days by both clocks: status %d, %v, want what is assumed then", r.StatusCode, r.Err)
 	}
 }
 
@@ -120,7 +121,7 @@ func TestNoClockAloneMakesAStatusOfTheMomentPermit(t *testing.T) {
 			s := c.arrived(c.arrived(nil, good, stored{}, t0), moment, stored{}, now)
 			r, _, _ := c.terms.at(s, now)
 			if allowed := r.Policy.Decide("x", "/").Allowed; allowed != (tt.allowed && outage == LastGood) {
-				t.Errorf("%s, %d: status %d, allowed %t", tt.name, outage, r.StatusCode, allowed)
+				t.Errorf("%s, %d: status %d, allowed %t, want %t", tt.name, outage, r.StatusCode, allowed, tt.allowed && outage == LastGood)
 			}
 		}
 	}
