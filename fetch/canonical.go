@@ -129,8 +129,8 @@ func checkName(name string) error {
 			return fmt.Errorf("%q cannot be part of a name", rune(c))
 		}
 	}
-	if !isNumber(name[begin:]) {
-		return nil // nearly always, and without the allocation of an error by ParseAddr
+	if last := name[begin:]; last[0] > '9' || !isNumber(last) {
+		return nil // nearly always, by the first letter, and without the allocation of an error by ParseAddr
 	}
 	if addr, err := netip.ParseAddr(name); err != nil || !addr.Is4() { // no leading zeros
 		return errors.New("its last label is a number, but it is not an IPv4 address in dotted decimal")
