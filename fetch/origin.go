@@ -104,7 +104,7 @@ func (o Origin) underName(name string) (Origin, error) {
 
 // host returns HostField, with the zone of an IPv6 address.
 func (o Origin) host() string {
-	host, _, _ := strings.Cut(o.name, via)
+	host, _, _ := strings.Cut(o.name, " ")
 	return host
 }
 
@@ -157,10 +157,7 @@ func (o Origin) RobotsURL() *url.URL {
 // scheme's own. A page's URL that spells its host differently must get this one before it is sent: for some spellings
 // net/http dials one name and sends another.
 func (o Origin) URLHost() string {
-	if _, reached, differ := strings.Cut(o.name, via); differ {
-		return reached
-	}
-	return o.name
+	return o.name[strings.LastIndexByte(o.name, ' ')+1:]
 }
 
 // HostField returns the Host field (RFC 9110 §7.2) of requests to the origin. An IPv6 zone
