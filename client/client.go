@@ -236,7 +236,7 @@ func (t *Transport) Decide(ctx context.Context, u *url.URL) (Answer, error) {
 		return a, err
 	}
 	own := gatingOf(ctx)
-	r := ruling{own: own, token: g.tokenFor(own, nil)}
+	r := ruling{own: own, token: g.tokenFor(own, nil, false)}
 	if g.configErr == nil && own.bypass {
 		return Answer{Decision: unconditional, Token: r.token}, nil
 	}

@@ -175,6 +175,7 @@ func TestTheHostIsCanonicalBeforeAnythingIsSent(t *testing.T) {
 		{"a.example:080", "a.example:080", "a.example", ""},
 		{"127.0.0.1:8080", "Müller.eu", "127.0.0.1:8080", "xn--mller-kva.eu"},
 		{"127.0.0.1:8080", "A.example:80", "127.0.0.1:8080", "a.example"},
+		{"[fe80::1%eth0]", "[fe80::1%eth0]", "[fe80::1%eth0]", "[fe80::1]"}, // RFC 6874 §4
 	} {
 		base := &web{robots: robots}
 		rt := &client.Transport{Base: base}

@@ -326,17 +326,14 @@ func (g *gate) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*f
 	return res, err
 }
 
-// tokenFor returns the product token to decide for, given a request's context and header.
-func (g *gate) tokenFor(own *gating, h http.Header) string {
+// tokenFor returns the product token to decide for, given a request's context and its User-Agent field, if it has one.
+func (g *gate) tokenFor(own *gating, agent []string, named bool) string {
 	switch {
 	case own.hasToken:
 		return own.token
 	case g.token != "":
 		return g.token
-	}
-	agent, ok := h["User-Agent"]
-	switch {
-	case !ok:
+	case !named:
 		return g.agentToken
 	case len(agent) == 0: // net/http sends none
 		return ""

@@ -20,12 +20,13 @@ func (g *gate) roundTrip(req *http.Request) (*http.Response, error) {
 		return g.send(req)
 	}
 	own := gatingOf(req.Context())
-	r := ruling{own: own, token: g.tokenFor(own, req.Header)}
+	agent, named := req.Header["User-Agent"]
+	r := ruling{own: own, token: g.tokenFor(own, agent, named)}
 	err := g.admit(req, &r)
 	if err != nil {
 		return refuse(req, err)
 	}
-	out := g.toSend(req, r.origin)
+	out := g.toSend(req, r.origin, named)
 	if g.keeper != nil && !own.bypass {
 		return g.sendPaced(req, out, r)
 	}
@@ -49,15 +50,16 @@ func (g *gate) admit(req *http.Request, r *ruling) (err error) {
 
 // toSend returns req, or a copy with what has to be sent: our User-Agent if it has none, and the canonical spelling of
 // the origin that was decided on. For some spellings net/http would dial one host and name another.
-func (g *gate) toSend(req *http.Request, o fetch.Origin) *http.Request {
+func (g *gate) toSend(req *http.Request, o fetch.Origin, named bool) *http.Request {
 	out := req
-	if _, has := req.Header["User-Agent"]; !has && g.agent != nil {
+	if !named && g.agent != nil {
 		out = shallowCopy(out, req)
 		out.Header = make(http.Header, len(req.Header)+1)
 		maps.Copy(out.Header, req.Header)
 		out.Header["User-Agent"] = g.agent
 	}
-	if scheme, host := strings.ToLower(req.URL.Scheme), o.URLHost(); scheme != req.URL.Scheme || host != req.URL.Host {
+	scheme, host := strings.ToLower(req.URL.Scheme), o.URLHost()
+	if scheme != req.URL.Scheme || host != req.URL.Host {
 		out = shallowCopy(out, req)
 		u := *req.URL
 		u.Scheme, u.Host = scheme, host
@@ -66,7 +68,7 @@ func (g *gate) toSend(req *http.Request, o fetch.Origin) *http.Request {
 			out.Host = "" // net/http takes it from the URL
 		}
 	}
-	if out.Host != "" && out.Host != o.HostField() {
+	if out.Host != "" && (out.Host != host || host[0] == '[') && out.Host != o.HostField() { // of an IPv6 host, no zone
 		out = shallowCopy(out, req)
 		out.Host = o.HostField()
 	}

@@ -115,7 +115,7 @@ func (t *Transport) turn(ctx context.Context, u *url.URL, w waiting) (*Turn, err
 	}
 	req := (&http.Request{URL: u}).WithContext(ctx)
 	own := gatingOf(ctx)
-	r := ruling{own: own, token: g.tokenFor(own, nil), waitFor: w}
+	r := ruling{own: own, token: g.tokenFor(own, nil, false), waitFor: w}
 	if err := g.admit(req, &r); err != nil {
 		return nil, err
 	}
