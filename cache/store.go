@@ -32,10 +32,10 @@ type Store interface {
 // Locker is implemented by a Store with which several processes share their fetches. Each origin is then fetched once
 // for all of them: a process that does not get the lock waits for what its holder puts.
 type Locker interface {
-	// Lock tries once to take the lock of the key, and reports whether it did. The lock holds until unlock is called;
-	// if the process that holds it dies, until ttl has passed. It keeps two processes from doing the same work and
-	// guards nothing else: a lock that was lost costs a fetch, never a wrong answer. A Cache calls unlock once, behind
-	// its callers and without a context: it must return within ttl.
+	// Lock tries once to take the lock of the key, and reports whether it did. The lock holds until unlock is called, even
+	// past ttl: that counts for a holder whose process died. It keeps two processes from doing the same work and guards
+	// nothing else: a lock that was lost costs a fetch, never a wrong answer. A Cache calls unlock once, behind its
+	// callers and without a context: it must return within ttl.
 	Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error)
 }
 

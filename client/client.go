@@ -139,7 +139,7 @@ type Transport struct {
 
 	// Token is the product token that chooses the group of robots.txt, without a version. A token that no group can match,
 	// for example one with a blank, is an error of every request. If empty, the token is what policy.ProductToken finds in
-	// the User-Agent to be sent.
+	// the User-Agent to be sent: "Mozilla" in that of a browser.
 	Token string
 
 	// Dialect is how robots.txt is read, whatever fetched it. If zero, policy.RFC9309.

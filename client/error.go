@@ -15,7 +15,8 @@ import (
 
 // ErrNotSent is what errors.Is finds in each error of RoundTrip, Decide, Lookup, Turn and Try that is neither a
 // context's nor Base's own, and in fetch.ErrNotPublic. The site saw nothing of the request, and trying again at once
-// fails again. A request whose context ended while it waited was not sent either: its error is the context's.
+// fails again. After Close, they are cache.ErrClosed too. A request whose context ended while it waited was not sent
+// either: its error is the context's.
 var ErrNotSent = errors.New("client: not sent")
 
 // closedErr is returned after Close. It is ErrNotSent and cache.ErrClosed, as is the error over a closed Cache.
@@ -73,6 +74,8 @@ func (e *LateError) Error() string {
 		text += ", as robots.txt is being read"
 	case e.full:
 		text += ", waiting for another request to the site to end"
+	case e.Delay > 0:
+		text += fmt.Sprintf(", as requests there are %v apart", e.Delay)
 	}
 	return text
 }

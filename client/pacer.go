@@ -63,7 +63,7 @@ type Pacer struct {
 
 	// MaxDelay caps what robots.txt may ask for: a site that asks for more is visited this often all the same. If zero,
 	// 30 seconds. If negative, there is none: a delay is then kept up to a day, and a request whose deadline comes sooner
-	// gets a [*LateError], which names the delay. Keep it below Cache.MinTTL: else robots.txt may expire between two
+	// gets a [*LateError] with that Delay. Keep it below Cache.MinTTL: else robots.txt may expire between two
 	// turns, and while new requests keep coming, reading it may use up every turn.
 	MaxDelay time.Duration
 

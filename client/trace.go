@@ -25,7 +25,7 @@ type Trace struct {
 	Decided func(ctx context.Context, u *url.URL, a Answer, took time.Duration, err error)
 
 	// Fetched is called after the robots.txt of o was read, with the context of the fetch. With an error, which says why
-	// the site was not asked, r is nil. took includes the wait for the Pacer. The hook runs within the shared fetch, and
+	// the site was not asked, r is nil. An outage is r.Err. took includes the wait for the Pacer. The hook runs within the shared fetch, and
 	// all callers who need that file wait for it. If nil, nothing is called.
 	Fetched func(ctx context.Context, o fetch.Origin, r *fetch.Result, took time.Duration, err error)
 

@@ -141,7 +141,7 @@ func TestTraceWaitedSaysHowLongARequestWasHeldBack(t *testing.T) {
 			"http://a.example/1 1s <nil>",
 			"http://a.example/3 100ms context canceled",
 			"http://a.example/4 500ms <nil>",
-			"http://a.example/5 0s client: not sent: no turn at http://a.example before 2000-01-01T00:01:03.000Z",
+			"http://a.example/5 0s client: not sent: no turn at http://a.example before 2000-01-01T00:01:03.000Z, as requests there are 1s apart",
 		}
 		synctest.Wait()
 		for _, want := range want {

@@ -16,7 +16,8 @@ import (
 
 // Turn is the leave to send one request: robots.txt allows it, and it should start at once. [Transport.Turn] and
 // [Transport.Try] return one. Send the request with Context. If something else sends it (another process, a library
-// that takes no http.RoundTripper), report how that ended with Answered and End.
+// that takes no http.RoundTripper), report how that ended with Answered and End. A redirect is a URL with a Turn of its
+// own.
 //
 // A Turn takes a place at the origin until End: with MaxUnderway 1, no other request there starts. So always call End,
 // even if the Turn was not used. Its methods may be called concurrently. The zero Turn has no place.
@@ -67,8 +68,8 @@ func (t *Turn) Delay() time.Duration {
 }
 
 // Answered tells the Pacer how the site answered a request that no Transport sent: a 429 or 5xx makes it pause, for the
-// Retry-After of header if there is one. Status 0 means that no answer came, which counts like a 5xx. Call it before
-// End, and not at all if the request was not sent.
+// Retry-After of header if there is one. Status 0 means that the site was tried and gave no answer, which counts like a
+// 5xx. Call it before End, and not at all if nothing was tried.
 func (t *Turn) Answered(status int, header http.Header) {
 	if t.place != nil {
 		t.place.Answered(status, fetch.RetryAfter(status, header, time.Now()))

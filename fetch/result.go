@@ -72,13 +72,20 @@ type Result struct {
 func (r Result) String() string {
 	switch {
 	case r.Err != nil:
-		return printable(fmt.Sprintf("%s (status %d)", cutTo(r.Err.Error(), 400), r.StatusCode))
+		text := cutTo(r.Err.Error(), 400)
+		if r.StatusCode != 0 && !strings.Contains(text, statusText(r.StatusCode)) {
+			text += fmt.Sprintf(" (status %d)", r.StatusCode)
+		}
+		return printable(text)
 	case r.Policy == nil:
 		return fmt.Sprintf("status %d", r.StatusCode)
 	}
-	what := fmt.Sprintf("rules in %d bytes", len(r.Body))
-	if reason := r.Policy.Reason(); reason != 0 {
+	what := "rules"
+	switch reason := r.Policy.Reason(); {
+	case reason != 0:
 		what = reason.String()
+	case r.Body != nil:
+		what = fmt.Sprintf("rules in %d bytes", len(r.Body))
 	}
 	return fmt.Sprintf("status %d in %v: %s", r.StatusCode, r.Dialect, what)
 }

@@ -17,8 +17,11 @@ type Rule struct {
 	Line    int    // in the file, counted from 1
 }
 
-// String returns the rule as a line of robots.txt.
+// String returns the rule as a line of robots.txt, and nothing for the zero Rule.
 func (r Rule) String() string {
+	if r == (Rule{}) {
+		return ""
+	}
 	field := "Disallow:"
 	if r.Allow {
 		field = "Allow:"
@@ -112,8 +115,8 @@ const (
 	// ReasonUnreachable: robots.txt could not be fetched (§2.3.1.4: disallowed).
 	ReasonUnreachable
 
-	// ReasonUse: a statement in robots.txt disallows a use that was asked about, of a target that
-	// its rules allow. No Policy decides so; package client does.
+	// ReasonUse: a statement in robots.txt disallows a use that was asked about. The rules allow
+	// the target, but Allowed is false. No Policy decides so; package client does.
 	ReasonUse
 )
 

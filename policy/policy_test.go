@@ -27,8 +27,8 @@ func TestZeroValueAllows(t *testing.T) {
 	if d := (policy.Decision{}); d.Allowed || d.Reason != 0 {
 		t.Error("the zero Decision allows")
 	}
-	if s := p.String(); s != "" {
-		t.Errorf("zero Policy prints %q, want nothing", s)
+	if s := p.String() + (policy.Rule{}).String(); s != "" {
+		t.Errorf("zero Policy and Rule print %q, want nothing", s)
 	}
 	if g.Token() != "" || len(slices.Collect(g.Rules())) != 0 || len(slices.Collect(g.Records(""))) != 0 || len(slices.Collect(p.Sitemaps())) != 0 {
 		t.Error("zero values hold something")
