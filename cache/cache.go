@@ -192,9 +192,9 @@ func (c *Cache) publish(k key, s *state, now time.Time) landed {
 }
 
 // Lifetime returns how long c uses r without validation, counted from r.Time, and what that comes from: it is for
-// programs that print it. Get may use it up to a tenth shorter. A stated lifetime is read as a private cache does (RFC 9111 §4.2.1), and the
-// age on arrival (§4.2.3) is taken off. If none is stated, it is 24 hours, the most that RFC 9309 §2.4 recommends. Then
-// MaxTTL and MinTTL bound it. It is zero if r is unreachable. The source is, whatever the bounds,
+// programs that print it. Get may use r up to a tenth shorter. A stated lifetime is read as a private cache does (RFC
+// 9111 §4.2.1), and the age on arrival (§4.2.3) is taken off. If none is stated, it is 24 hours, the most that RFC 9309
+// §2.4 recommends. Then MaxTTL and MinTTL bound it. It is zero if r is unreachable. The source is, whatever the bounds,
 //
 //   - "Cache-Control", "Expires" or "Retry-After", if that field of r states it,
 //   - "Vary", if that is "*", which makes it zero,

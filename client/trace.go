@@ -25,8 +25,8 @@ type Trace struct {
 	Decided func(ctx context.Context, u *url.URL, a Answer, took time.Duration, err error)
 
 	// Fetched is called after the robots.txt of o was read, with the context of the fetch. With an error, which says why
-	// the site was not asked, r is nil. An outage is r.Err. took includes the wait for the Pacer. The hook runs within the shared fetch, and
-	// all callers who need that file wait for it. If nil, nothing is called.
+	// the site was not asked, r is nil. An outage is r.Err. took includes the wait for the Pacer. The hook runs within the
+	// shared fetch, and all callers who need that file wait for it. If nil, nothing is called.
 	Fetched func(ctx context.Context, o fetch.Origin, r *fetch.Result, took time.Duration, err error)
 
 	// Waited is called after the Pacer has held a request for u back for a millisecond or more, and for each that left

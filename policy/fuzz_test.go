@@ -229,7 +229,9 @@ func FuzzLines(f *testing.F) {
 
 // FuzzProductToken: a token is a part of the User-Agent it is from and its own token.
 func FuzzProductToken(f *testing.F) {
-	f.Add("Mozilla/5.0 (compatible; ExampleBot/0.1)")
+	for userAgent := range productTokens {
+		f.Add(userAgent)
+	}
 	f.Fuzz(func(t *testing.T, userAgent string) {
 		token := policy.ProductToken(userAgent)
 		if !strings.Contains(userAgent, token) || policy.ProductToken(token) != token {

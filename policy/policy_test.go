@@ -225,6 +225,9 @@ func TestCanonicalText(t *testing.T) {
 			t.Errorf("%v:\ngot\n%s\nwant\n%s", d, got, want)
 		}
 	}
+	if got, want := policy.Parse([]byte("User-agent: *\n")).String(), "User-agent: *\nDisallow:\n"; got != want {
+		t.Errorf("a group without rules: got %q, want %q", got, want)
+	}
 	const empty = "User-agent: a\nAllow:\n\nUser-agent: b\nDisallow: /\n"
 	if got, want := policy.Yandex.Parse([]byte(empty)).String(), "User-agent: a\nAllow:\n\nUser-agent: b\nDisallow: /\n"; got != want {
 		t.Errorf("a group without rules must not grow into the next: got %q, want %q", got, want)
@@ -286,32 +289,34 @@ func TestDialectText(t *testing.T) {
 	}
 }
 
+var productTokens = map[string]string{
+	"ExampleBot":                              "ExampleBot",
+	"ExampleBot/1.0":                          "ExampleBot",
+	"ExampleBot/1.0 (+https://example.com)":   "ExampleBot",
+	"  ExampleBot 1.0":                        "ExampleBot",
+	"MJ12bot/v1.4.8":                          "MJ12bot",
+	"Example_Bot-News/2":                      "Example_Bot-News",
+	"Mozilla/5.0":                             "Mozilla",
+	"Mozilla/5.0 (X11; Linux x86_64) Gecko/1": "Mozilla",
+	"Mozilla/5.0 (compatible; ExampleBot/0.1; https://www.example.com/bot.html)":              "ExampleBot",
+	"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.0; +https://x/)": "GPTBot",
+	"mozilla/4.0 (compatible;bingbot/2.0)":                                                    "bingbot",
+	"Mozilla/5.0 (Compatible; ExampleBot/1.0)":                                                "ExampleBot",
+	"Mozilla/5.0 (compatible; ; compatible; b)":                                               "b",
+	"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 Safari/605.1.15 (Applebot/0.1; +http://www.apple.com/go/applebot)": "Applebot",
+	"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) AppleWebKit/600.2.5 (KHTML, like Gecko) Safari/600.2.5 (Amazonbot/0.1; +https://developer.amazon.com/support/amazonbot)": "Amazonbot",
+	"Mozilla/5.0 (X11; Linux x86_64; +https://example.com)": "Mozilla",
+	"Mozilla/5.0 (Chrome/1.0) x; +http://x":                 "Mozilla",
+	"Mozilla/5.0 (Chrome/1.0)":                              "Mozilla",
+	"Mozilla/5.0 (compatible; )":                            "Mozilla",
+	"":                                                      "",
+	"/1.0":                                                  "",
+	"\xff\xfe":                                              "",
+	"бот/1.0":                                               "",
+}
+
 func TestProductToken(t *testing.T) {
-	for userAgent, want := range map[string]string{
-		"ExampleBot":                              "ExampleBot",
-		"ExampleBot/1.0":                          "ExampleBot",
-		"ExampleBot/1.0 (+https://example.com)":   "ExampleBot",
-		"  ExampleBot 1.0":                        "ExampleBot",
-		"MJ12bot/v1.4.8":                          "MJ12bot",
-		"Example_Bot-News/2":                      "Example_Bot-News",
-		"Mozilla/5.0":                             "Mozilla",
-		"Mozilla/5.0 (X11; Linux x86_64) Gecko/1": "Mozilla",
-		"Mozilla/5.0 (compatible; ExampleBot/0.1; https://www.example.com/bot.html)":              "ExampleBot",
-		"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.0; +https://x/)": "GPTBot",
-		"mozilla/4.0 (compatible;bingbot/2.0)":                                                    "bingbot",
-		"Mozilla/5.0 (Compatible; ExampleBot/1.0)":                                                "ExampleBot",
-		"Mozilla/5.0 (compatible; ; compatible; b)":                                               "b",
-		"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 Safari/605.1.15 (Applebot/0.1; +http://www.apple.com/go/applebot)": "Applebot",
-		"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) AppleWebKit/600.2.5 (KHTML, like Gecko) Safari/600.2.5 (Amazonbot/0.1; +https://developer.amazon.com/support/amazonbot)": "Amazonbot",
-		"Mozilla/5.0 (X11; Linux x86_64; +https://example.com)": "Mozilla",
-		"Mozilla/5.0 (Chrome/1.0) x; +http://x":                 "Mozilla",
-		"Mozilla/5.0 (Chrome/1.0)":                              "Mozilla",
-		"Mozilla/5.0 (compatible; )":                            "Mozilla",
-		"":                                                      "",
-		"/1.0":                                                  "",
-		"\xff\xfe":                                              "",
-		"бот/1.0":                                               "",
-	} {
+	for userAgent, want := range productTokens {
 		if got := policy.ProductToken(userAgent); got != want {
 			t.Errorf("%q: got %q, want %q", userAgent, got, want)
 		}

@@ -51,6 +51,7 @@ func TestRecordsKeepWhatIsNeitherAgentNorRule(t *testing.T) {
 		{"no group", slices.Collect(p.Group("c").Records("")), ""},
 		{"a field of the group's other records", slices.Collect(p.Group("a").Records("host")), ""},
 		{"no such field", slices.Collect(p.Records("no-such")), ""},
+		{"names of 64 and of 65 bytes", slices.Collect(policy.Parse([]byte("a" + strings.Repeat("b", 64) + ": 1\na" + strings.Repeat("c", 63) + ": 2\n")).Records("")), "2 a" + strings.Repeat("c", 63)},
 	} {
 		var got []string
 		for _, r := range c.got {

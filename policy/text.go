@@ -129,7 +129,7 @@ func (p *Policy) writeGroup(w *strings.Builder, names span, records []Record) {
 	}
 	writeLines(w, lines)
 	if len(rules) == 0 { // a rule that changes nothing, to keep the next group's names apart
-		w.WriteString(Rule{Allow: p.dialect.reading().emptyAllows}.String() + "\n")
+		w.WriteString(Rule{Allow: p.dialect.reading().emptyAllows, Line: 1}.String() + "\n")
 	}
 }
 
