@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"time"
 
 	"github.com/robotsgate/robotsgate/fetch"
 	"github.com/robotsgate/robotsgate/policy"
@@ -92,4 +93,14 @@ func ExampleOrigin() {
 	// Output:
 	// {"http://example.com":1,"https://example.com":2} <nil>
 	// true <nil>
+}
+
+// A sender of its own backs off from a page as a Pacer does.
+func ExampleRetryAfter() {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	fmt.Println(fetch.RetryAfter(http.StatusTooManyRequests, http.Header{"Retry-After": {"120"}}, now))
+	fmt.Println(fetch.RetryAfter(http.StatusOK, http.Header{"Retry-After": {"120"}}, now))
+	// Output:
+	// 2m0s
+	// 0s
 }
