@@ -48,6 +48,7 @@ type sites struct {
 // arrival is one request as its server saw it.
 type arrival struct {
 	path       string
+	left       time.Time // the process, as that says; a connection may have to be made yet
 	start, end time.Time // before the answer is written, and just before its last byte
 }
 
@@ -78,7 +79,8 @@ func numberOf(host string) int {
 }
 
 func (s *sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	v := coming{arrival: arrival{path: r.URL.Path, start: time.Now()}}
+	left, _ := strconv.ParseInt(r.Header.Get("Left"), 10, 64)
+	v := coming{arrival: arrival{path: r.URL.Path, left: time.Unix(0, left), start: time.Now()}}
 	i, rest := numberOf(r.Host), "page"
 	s.mu.Lock()
 	turn, until := len(s.log[r.Host]), time.Time{}
@@ -119,6 +121,7 @@ type judged struct {
 	requests int
 }
 
+// judge does not blame a request for one before it that was long on its way: what is a delay apart is the starts.
 func (s *sites) judge() (j judged) {
 	slack := 20*time.Millisecond + s.late() // a process may be held between its turn and the write, too
 	s.mu.Lock()
@@ -139,7 +142,7 @@ func (s *sites) judge() (j judged) {
 				case !robots && by(e) == by(v):
 					last = later(last, e.end)
 				default:
-					last = later(last, e.start) // none waits for what is under way elsewhere, robots.txt for nothing
+					last = later(last, e.left) // none waits for what is under way elsewhere, robots.txt for nothing
 				}
 				if !robots && by(e) == by(v) && e.end.After(v.start) {
 					underway++
@@ -158,6 +161,33 @@ func (s *sites) judge() (j judged) {
 		}
 	}
 	return j
+}
+
+// What is early is what comes too soon after another left its process, not after a connection that took long.
+func TestWhatTheSitesCallEarly(t *testing.T) {
+	begin := time.Now()
+	at := func(path string, left, start, end int) coming {
+		ms := func(n int) time.Time { return begin.Add(time.Duration(n) * time.Millisecond) }
+		return coming{arrival: arrival{path: path, left: ms(left), start: ms(start), end: ms(end)}}
+	}
+	for _, tt := range []struct {
+		name          string
+		before, after coming
+		early         int
+	}{
+		{"a delay apart", at("/robots.txt", 0, 0, 1), at("/1/a", 1000, 1000, 1001), 0},
+		{"a connection that took long", at("/robots.txt", 0, 90, 91), at("/1/a", 1000, 1000, 1001), 0},
+		{"one that left late", at("/robots.txt", 90, 90, 91), at("/1/a", 1000, 1000, 1001), 1},
+		{"one that left early", at("/robots.txt", 0, 90, 91), at("/1/a", 910, 910, 911), 1},
+		{"a body of another process", at("/1/a", 0, 0, 500), at("/2/a", 1000, 1000, 1001), 0},
+		{"its own body", at("/1/a", 0, 0, 500), at("/1/b", 1000, 1000, 1001), 1},
+	} {
+		host := siteURL(7).Host // asks for a second
+		s := &sites{late: func() time.Duration { return 0 }, log: map[string][]coming{host: {tt.before, tt.after}}}
+		if got := s.judge().early[host]; len(got) != tt.early {
+			t.Errorf("%s: early are %q, want %d", tt.name, got, tt.early)
+		}
+	}
 }
 
 // by is the process that a page was for.
@@ -725,6 +755,11 @@ func childCrawls(redisURL, site string) {
 	c := fleetClient(&client.Pacer{Turns: &redisturns.Store{Client: store.Client}}, site)
 	gate := c.Transport.(*client.Transport)
 	gate.Cache = shared
+	skew := time.Duration(proc.Number("ROBOTSGATE_SKEW")) * time.Second
+	gate.Sign = func(req *http.Request) error {
+		req.Header.Set("Left", fmt.Sprint(time.Now().Add(-skew).UnixNano()))
+		return nil
+	}
 	time.Sleep(time.Until(time.UnixMilli(int64(proc.Number("ROBOTSGATE_BEGIN")))))
 	first, origins := proc.Number("ROBOTSGATE_FIRST"), proc.Number("ROBOTSGATE_ORIGINS")
 	var callers sync.WaitGroup
