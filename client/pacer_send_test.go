@@ -447,7 +447,7 @@ func TestPacerLeavesUpgradedConnectionsAlone(t *testing.T) {
 // failingTurns is a store of turns that is away.
 type failingTurns struct{}
 
-func (failingTurns) Reserve(context.Context, string, time.Duration, time.Duration) (time.Duration, bool, error) {
+func (failingTurns) Reserve(context.Context, string, time.Duration, time.Duration, time.Duration) (time.Duration, bool, error) {
 	return 0, false, errFailing
 }
 func (failingTurns) Pause(context.Context, string, time.Duration) (time.Duration, error) {

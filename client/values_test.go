@@ -242,7 +242,7 @@ func TestTheEndOfAWaitIsATimeout(t *testing.T) {
 // hangs is a turns.Store that never answers.
 type hangs struct{}
 
-func (hangs) Reserve(ctx context.Context, _ string, _, _ time.Duration) (time.Duration, bool, error) {
+func (hangs) Reserve(ctx context.Context, _ string, _, _, _ time.Duration) (time.Duration, bool, error) {
 	<-ctx.Done()
 	return 0, false, ctx.Err()
 }

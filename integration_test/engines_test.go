@@ -142,7 +142,7 @@ func tryEngine(ctx context.Context, values *redisstore.Store, shared *redisturns
 	}
 	unlock()
 	for _, want := range []time.Duration{0, time.Minute} {
-		wait, ok, err := shared.Reserve(ctx, key, time.Minute, time.Hour)
+		wait, ok, err := shared.Reserve(ctx, key, time.Minute, 0, time.Hour)
 		if err != nil || !ok || wait > want || wait < want/2 {
 			return fmt.Errorf("a start in %v, %t: %w; want %v", wait, ok, err, want)
 		}

@@ -167,7 +167,7 @@ func TestAnOriginIsSmallInRedis(t *testing.T) {
 		{"turns", 0, 512, func(i int) error { // 220 to 390, by how its tables have grown
 			name := fmt.Sprintf("https://www.an-origin-of-length%05d.net", i)
 			_, err := store.Pause(t.Context(), name, time.Hour)
-			_, _, reserveErr := store.Reserve(t.Context(), name, time.Second, 24*time.Hour)
+			_, _, reserveErr := store.Reserve(t.Context(), name, time.Second, 0, 24*time.Hour)
 			return errors.Join(err, reserveErr)
 		}},
 	} {

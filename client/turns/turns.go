@@ -21,18 +21,19 @@ var ErrForgotten = errors.New("turns: the store has lost what was reserved")
 // may be reserved and never made.
 //
 // A key stands for an origin, such as "https://www.example.com". It may have any bytes. For each key it keeps three
-// times: last, the latest start that it reserved; next, the earliest start that it may reserve; and resume, the end of
-// the longest pause. For a key that is new or forgotten, all three lie in the far past. It may forget a key
-// when a minute has passed since the later of next and resume, and not before. A Store that loses its data lets starts of
-// each key come too early, in a pause too: see ErrForgotten.
+// times: last, until when the latest start that it reserved may be made; next, the earliest start that it may reserve;
+// and resume, the end of the longest pause. For a key that is new or forgotten, all three lie in the far past. It may
+// forget a key when a minute has passed since the later of next and resume, and not before. A Store that loses its data
+// lets starts of each key come too early, in a pause too: see ErrForgotten.
 type Store interface {
 	// Reserve reserves the earliest free start, in one atomic step: at = max(now, next, resume, last+delay). If at is
-	// no later than now+within, it is reserved: last becomes at, next becomes at+delay, and ok is true. Else nothing
-	// changes. Wait is at minus now, in both cases: how long, from the answer on, until the start, or until it pays to
-	// ask again. It is never negative.
+	// no later than now+within, it is reserved: last becomes at+late, next becomes at+late+delay, and ok is true. Else
+	// nothing changes. Wait is at minus now, in both cases: how long, from the answer on, until the start, or until it
+	// pays to ask again. It is never negative.
 	//
-	// Delay is the distance to the starts before and after, a day at most. A negative delay or within is zero.
-	Reserve(ctx context.Context, key string, delay, within time.Duration) (wait time.Duration, ok bool, err error)
+	// Delay is the distance to the starts before and after, a day at most. Late is how much later than at the start may
+	// be made. What is negative is zero.
+	Reserve(ctx context.Context, key string, delay, late, within time.Duration) (wait time.Duration, ok bool, err error)
 
 	// Pause lets nothing start for d from now on: no start is reserved before. A pause never shortens another. Rest is
 	// how long the longest pause still lasts, zero if there is none. If d is zero or negative, nothing changes: the call

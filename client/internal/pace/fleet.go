@@ -91,8 +91,8 @@ func (l *line) askTurns(ctx context.Context, w *waiter, now time.Time) error {
 func (l *line) failing() bool { return l.turnsErr != nil && l.turnsErrAt.After(l.k.fleet.worked) }
 
 // reserve asks for a start. How long the answer says to wait counts from its arrival, so the start comes late by a
-// part of the round trip, and by what the machine adds. The slack makes up for both: it is part of the distance, and a
-// start later than that is not made.
+// part of the round trip, and by what the machine adds. The slack makes up for both: Turns counts the distance from its
+// end, and a start later than that is not made.
 func (l *line) reserve(ctx context.Context, w *waiter, now time.Time) {
 	within, slack := Day, l.slack(w)
 	if deadline, ok := ctx.Deadline(); ok && !w.try {
@@ -100,9 +100,9 @@ func (l *line) reserve(ctx context.Context, w *waiter, now time.Time) {
 	}
 	var wait time.Duration
 	var ok bool
-	delay := l.delay(now) + slack
+	delay := l.delay(now)
 	answered, err := l.question(ctx, now, func(ctx context.Context) (err error) {
-		wait, ok, err = l.k.Turns.Reserve(ctx, l.key, delay, within)
+		wait, ok, err = l.k.Turns.Reserve(ctx, l.key, delay, slack, within)
 		return err
 	})
 	switch at := answered.Add(wait); {

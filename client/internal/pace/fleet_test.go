@@ -71,12 +71,12 @@ func (a *away) set(fails error, silent bool) {
 	a.fails, a.silent = fails, silent
 }
 
-func (a *away) Reserve(ctx context.Context, key string, delay, within time.Duration) (time.Duration, bool, error) {
-	a.note("reserve %v", delay.Round(10*ms))
+func (a *away) Reserve(ctx context.Context, key string, delay, late, within time.Duration) (time.Duration, bool, error) {
+	a.note("reserve %v", (delay + late).Round(10*ms))
 	if err := a.travel(ctx); err != nil {
 		return 0, false, err
 	}
-	wait, ok, err := a.store().Reserve(ctx, key, delay, within)
+	wait, ok, err := a.store().Reserve(ctx, key, delay, late, within)
 	return wait, ok, errors.Join(err, a.travel(ctx))
 }
 
@@ -97,33 +97,46 @@ func TestAFleetKeepsOnePace(t *testing.T) {
 	upTo := func(d time.Duration) func() time.Duration {
 		return func() time.Duration { return rand.N(d) }
 	}
+	stalls := func() time.Duration { // now and then, as while a cluster moves its slots
+		if rand.N(10) == 0 {
+			return rand.N(2 * s)
+		}
+		return rand.N(2 * ms)
+	}
 	mixed := []func() time.Duration{fixed(0), fixed(5 * ms), fixed(150 * ms), upTo(50 * ms)}
 	for _, tt := range []struct {
 		name  string
 		delay time.Duration
 		far   []func() time.Duration // for each process
 		try   bool
-		part  float64 // of the possible starts, at least
+		part  float64       // of the possible starts, at least
+		more  time.Duration // that each process keeps besides what the one before it keeps
 	}{
-		{"one second, near", s, []func() time.Duration{fixed(0), fixed(0), fixed(0), fixed(0)}, false, 0.95},
-		{"50 ms there and back", s, []func() time.Duration{fixed(25 * ms), fixed(25 * ms), fixed(25 * ms), fixed(25 * ms)}, false, 0.85},
-		{"each another way", s, mixed, false, 0.6},
-		{"a line that shakes", s, []func() time.Duration{upTo(100 * ms), upTo(100 * ms), upTo(100 * ms)}, false, 0.4},
-		{"100 ms, near", 100 * ms, []func() time.Duration{fixed(0), fixed(1 * ms), fixed(2 * ms)}, false, 0.7},
-		{"with Try", s, []func() time.Duration{fixed(0), fixed(5 * ms)}, true, 0.7},
-		{"one process", s, []func() time.Duration{fixed(5 * ms)}, false, 0.9},
+		{"one second, near", s, []func() time.Duration{fixed(0), fixed(0), fixed(0), fixed(0)}, false, 0.95, 0},
+		{"50 ms there and back", s, []func() time.Duration{fixed(25 * ms), fixed(25 * ms), fixed(25 * ms), fixed(25 * ms)}, false, 0.85, 0},
+		{"each another way", s, mixed, false, 0.6, 0},
+		{"a line that shakes", s, []func() time.Duration{upTo(100 * ms), upTo(100 * ms), upTo(100 * ms)}, false, 0.4, 0},
+		{"a line that stalls", s, []func() time.Duration{stalls, stalls, stalls}, false, 0.2, 0},
+		{"the nearer, the longer the delay", s, []func() time.Duration{fixed(150 * ms), fixed(5 * ms), fixed(0)}, false, 0.3, s},
+		{"100 ms, near", 100 * ms, []func() time.Duration{fixed(0), fixed(1 * ms), fixed(2 * ms)}, false, 0.7, 0},
+		{"with Try", s, []func() time.Duration{fixed(0), fixed(5 * ms)}, true, 0.7, 0},
+		{"one process", s, []func() time.Duration{fixed(5 * ms)}, false, 0.9, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := new(turnstest.Memory)
 				var all sync.WaitGroup
 				var mu sync.Mutex
-				var starts []time.Time
+				type start struct {
+					time.Time
+					delay time.Duration
+				}
+				var starts []start
 				const lasts = 10 * time.Minute
 				end := time.Now().Add(lasts)
-				for _, far := range tt.far {
+				for i, far := range tt.far {
 					k := keeper()
-					k.Delay, k.Turns = tt.delay, &away{Store: store, far: far}
+					k.Delay, k.Turns = tt.delay+time.Duration(i)*tt.more, &away{Store: store, far: far}
 					for worker := range 3 {
 						all.Go(func() {
 							for time.Now().Before(end) {
@@ -140,7 +153,7 @@ func TestAFleetKeepsOnePace(t *testing.T) {
 									return
 								}
 								mu.Lock()
-								starts = append(starts, time.Now())
+								starts = append(starts, start{time.Now(), k.Delay})
 								mu.Unlock()
 								p.Start()
 								time.Sleep(rand.N(20 * ms))
@@ -152,8 +165,9 @@ func TestAFleetKeepsOnePace(t *testing.T) {
 				}
 				all.Wait()
 				for i := 1; i < len(starts); i++ {
-					if gap := starts[i].Sub(starts[i-1]); gap < tt.delay {
-						t.Errorf("start %d comes %v after the one before", i, gap)
+					want := max(starts[i].delay, starts[i-1].delay)
+					if gap := starts[i].Sub(starts[i-1].Time); gap < want {
+						t.Errorf("start %d comes %v after the one before, want %v", i, gap, want)
 					}
 				}
 				if part := float64(len(starts)) * tt.delay.Seconds() / lasts.Seconds(); part < tt.part {
@@ -227,11 +241,11 @@ func TestWhatTheStoreIsAsked(t *testing.T) {
 func TestAStartThatTheStoreHasLost(t *testing.T) {
 	a, _, store := fleet2()
 	inWorld(t, a, func(w *world) {
-		store.Store.Reserve(w.Context(), "https://www.example", 5*s, 0)
+		store.Store.Reserve(w.Context(), "https://www.example", 5*s, 0, 0)
 		w.send(request{name: "a"})
 		time.Sleep(2 * s)
 		lost := &forgetful{Store: new(turnstest.Memory), lost: true}
-		lost.Reserve(w.Context(), "https://www.example", 4*s, 0) // by another process, until 6
+		lost.Reserve(w.Context(), "https://www.example", 4*s, 0, 0) // by another process, until 6
 		store.mu.Lock()
 		store.Store = lost
 		store.mu.Unlock()
@@ -259,7 +273,7 @@ func (f *forgetful) Pause(ctx context.Context, key string, d time.Duration) (tim
 func TestRobotsUsesTheReservationOfTheLine(t *testing.T) {
 	a, _, store := fleet2()
 	inWorld(t, a, func(w *world) {
-		store.Store.Reserve(w.Context(), "https://www.example", 3*s, 0)
+		store.Store.Reserve(w.Context(), "https://www.example", 3*s, 0, 0)
 		w.send(request{name: "page"})
 		w.send(request{name: "robots", after: s, ask: Ask{Robots: true}})
 	}, "3 robots", "5 page")
@@ -436,9 +450,9 @@ func TestAPartOfAStoreThatFails(t *testing.T) {
 // parted fails for some keys.
 type parted struct{ *turnstest.Memory }
 
-func (p parted) Reserve(ctx context.Context, key string, delay, within time.Duration) (time.Duration, bool, error) {
+func (p parted) Reserve(ctx context.Context, key string, delay, late, within time.Duration) (time.Duration, bool, error) {
 	if strings.Contains(key, "away") {
 		return 0, false, errors.New("away")
 	}
-	return p.Memory.Reserve(ctx, key, delay, within)
+	return p.Memory.Reserve(ctx, key, delay, late, within)
 }

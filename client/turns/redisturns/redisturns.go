@@ -53,7 +53,7 @@ local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local v = redis.call('HMGET', KEYS[1], 'last', 'next', 'resume', 'born')
 local last, free, resume, born = tonumber(v[1] or nil), tonumber(v[2] or 0), tonumber(v[3] or 0), tonumber(v[4] or 0)
-local a, b = tonumber(ARGV[1]), tonumber(ARGV[2])
+local a = tonumber(ARGV[1])
 local function save(...)
 	if born == 0 then born = now end
 	redis.call('HSET', KEYS[1], 'born', born, ...)
@@ -65,9 +65,10 @@ end
 var reserve = redis.NewScript(begin + `
 local at = math.max(now, free, resume)
 if last then at = math.max(at, last + a) end
-if at - now > b then return {at - now, 0, born} end
-free = at + a
-save('last', at, 'next', free)
+if at - now > tonumber(ARGV[3]) then return {at - now, 0, born} end
+last = at + tonumber(ARGV[2])
+free = last + a
+save('last', last, 'next', free)
 return {at - now, 1, born}
 `)
 
@@ -81,8 +82,8 @@ return {math.max(resume - now, 0), 1, born}
 `)
 
 // Reserve implements turns.Store.
-func (s *Store) Reserve(ctx context.Context, key string, delay, within time.Duration) (wait time.Duration, ok bool, err error) {
-	got, err := s.run(ctx, reserve, key, ceil(delay), max(within, 0).Microseconds())
+func (s *Store) Reserve(ctx context.Context, key string, delay, late, within time.Duration) (wait time.Duration, ok bool, err error) {
+	got, err := s.run(ctx, reserve, key, ceil(delay), ceil(late), max(within, 0).Microseconds())
 	if err != nil {
 		return 0, false, fmt.Errorf("redisturns: reserve: %w", err)
 	}
@@ -94,7 +95,7 @@ func (s *Store) Reserve(ctx context.Context, key string, delay, within time.Dura
 
 // Pause implements turns.Store.
 func (s *Store) Pause(ctx context.Context, key string, d time.Duration) (rest time.Duration, err error) {
-	got, err := s.run(ctx, pause, key, ceil(d), 0)
+	got, err := s.run(ctx, pause, key, ceil(d))
 	if err != nil {
 		return 0, fmt.Errorf("redisturns: pause: %w", err)
 	}
@@ -106,13 +107,13 @@ func (s *Store) Pause(ctx context.Context, key string, d time.Duration) (rest ti
 }
 
 // run runs a script for an origin, whose key is in one slot of a cluster.
-func (s *Store) run(ctx context.Context, script *redis.Script, key string, a, b int64) ([]int64, error) {
+func (s *Store) run(ctx context.Context, script *redis.Script, key string, args ...any) ([]int64, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
 	s.once.Do(func() { s.born, _ = lru.New[string, int64](mostBorn) }) // errs only below 1
 	keys := []string{cmp.Or(s.Prefix, "robotsgate:") + "starts:{" + key + "}"}
-	got, err := script.Run(ctx, s.Client, keys, a, b).Int64Slice()
+	got, err := script.Run(ctx, s.Client, keys, args...).Int64Slice()
 	if err == nil && (len(got) != 3 || got[0]>>53 != 0) { // negative, or more than a time.Duration holds
 		err = errors.New("an answer of another form")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -52,7 +53,7 @@ func TestAnOriginLapses(t *testing.T) {
 	} {
 		var err error
 		if tt.delay >= 0 {
-			_, _, err = s.Reserve(t.Context(), site, tt.delay, 24*time.Hour)
+			_, _, err = s.Reserve(t.Context(), site, tt.delay, 0, 24*time.Hour)
 		} else {
 			_, err = s.Pause(t.Context(), site, tt.pause)
 		}
@@ -81,7 +82,7 @@ func TestWhatIsNoStateIsAnError(t *testing.T) {
 			if err := c.Do(t.Context(), put...).Err(); err != nil {
 				t.Fatal(err)
 			}
-			if wait, ok, err := s.Reserve(t.Context(), site, time.Second, 0); ok || err == nil {
+			if wait, ok, err := s.Reserve(t.Context(), site, time.Second, 0, 0); ok || err == nil {
 				t.Errorf("Reserve: %v, %t, %v; want an error", wait, ok, err)
 			}
 			if rest, err := s.Pause(t.Context(), site, 0); err == nil {
@@ -95,7 +96,7 @@ func TestWhatIsNoStateIsAnError(t *testing.T) {
 func TestALossIsFoundOut(t *testing.T) {
 	c := serve(t)
 	a, b := &redisturns.Store{Client: c}, &redisturns.Store{Client: c}
-	if _, _, err := a.Reserve(t.Context(), site, time.Minute, 0); err != nil {
+	if _, _, err := a.Reserve(t.Context(), site, time.Minute, 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	pauses := func(s *redisturns.Store, want error) {
@@ -106,7 +107,7 @@ func TestALossIsFoundOut(t *testing.T) {
 	}
 	pauses(a, nil)
 	c.FlushAll(t.Context())
-	if _, ok, err := b.Reserve(t.Context(), site, time.Minute, 0); !ok || err != nil {
+	if _, ok, err := b.Reserve(t.Context(), site, time.Minute, 0, 0); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	pauses(b, nil)
@@ -124,7 +125,7 @@ func TestPrefixesKeepFleetsApart(t *testing.T) {
 		want   bool
 	}{{"", true}, {"", false}, {"another:", true}, {"robotsgate:", false}} {
 		s := &redisturns.Store{Client: c, Prefix: tt.prefix}
-		if _, ok, err := s.Reserve(t.Context(), site, time.Minute, 0); ok != tt.want || err != nil {
+		if _, ok, err := s.Reserve(t.Context(), site, time.Minute, 0, 0); ok != tt.want || err != nil {
 			t.Errorf("prefix %q: %t, %v; want %t", tt.prefix, ok, err, tt.want)
 		}
 	}
@@ -138,7 +139,7 @@ func TestAClientThatIgnoresDeadlinesIsRefused(t *testing.T) {
 	for want, s := range map[string]*redisturns.Store{
 		"no Client": {}, "ContextTimeoutEnabled": {Client: slow}, "without ContextTimeoutEnabled": {Client: nodes},
 	} {
-		_, _, err := s.Reserve(t.Context(), site, 0, 0)
+		_, _, err := s.Reserve(t.Context(), site, 0, 0, 0)
 		_, pauseErr := s.Pause(t.Context(), site, 0)
 		for _, err := range []error{err, pauseErr} {
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -164,7 +165,7 @@ func TestASilentServerHoldsUpNoOne(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			begin := time.Now()
-			_, _, err := (&redisturns.Store{Client: c}).Reserve(ctx, site, time.Second, 0)
+			_, _, err := (&redisturns.Store{Client: c}).Reserve(ctx, site, time.Second, 0, 0)
 			if took := time.Since(begin); err == nil || took > 300*time.Millisecond {
 				t.Errorf("%s: %v after %v, want an error after 300ms", name, err, took)
 			}
@@ -197,25 +198,26 @@ func TestWhatIsAskedAndAnswered(t *testing.T) {
 	defer c.Close()
 	c.AddHook(a)
 	s := &redisturns.Store{Client: c}
+	zeros := []any{int64(0), int64(0), int64(0)}
 	for _, tt := range []struct {
-		delay, within time.Duration
-		answer        []any
-		wantArgs      [2]int64 // whole microseconds: the delay rounded up, within down
-		want          time.Duration
-		ok, fails     bool
+		delay, late, within time.Duration
+		answer              []any
+		wantArgs            []any // whole microseconds: the delay and late rounded up, within down
+		want                time.Duration
+		ok, fails           bool
 	}{
-		{time.Second, time.Minute, []any{int64(5), int64(1), int64(7)}, [2]int64{1e6, 60e6}, 5 * time.Microsecond, true, false},
-		{1001, 1999, []any{int64(0), int64(0), int64(7)}, [2]int64{2, 1}, 0, false, false},
-		{-1, -1, []any{int64(0), int64(1), int64(7)}, [2]int64{0, 0}, 0, true, false},
-		{0, 0, []any{int64(-1), int64(1), int64(7)}, [2]int64{0, 0}, 0, false, true},
-		{0, 0, []any{int64(1 << 53), int64(0), int64(7)}, [2]int64{0, 0}, 0, false, true}, // no time.Duration holds it
-		{0, 0, []any{int64(1), int64(1)}, [2]int64{0, 0}, 0, false, true},
-		{0, 0, []any{"x", "y", "z"}, [2]int64{0, 0}, 0, false, true},
+		{time.Second, time.Millisecond, time.Minute, []any{int64(5), int64(1), int64(7)}, []any{int64(1e6), int64(1e3), int64(60e6)}, 5 * time.Microsecond, true, false},
+		{1001, 2001, 1999, []any{int64(0), int64(0), int64(7)}, []any{int64(2), int64(3), int64(1)}, 0, false, false},
+		{-1, -1, -1, []any{int64(0), int64(1), int64(7)}, zeros, 0, true, false},
+		{0, 0, 0, []any{int64(-1), int64(1), int64(7)}, zeros, 0, false, true},
+		{0, 0, 0, []any{int64(1 << 53), int64(0), int64(7)}, zeros, 0, false, true}, // no time.Duration holds it
+		{0, 0, 0, []any{int64(1), int64(1)}, zeros, 0, false, true},
+		{0, 0, 0, []any{"x", "y", "z"}, zeros, 0, false, true},
 	} {
 		a.args, a.answer = nil, tt.answer
-		wait, ok, err := s.Reserve(t.Context(), site, tt.delay, tt.within)
-		if wait != tt.want || ok != tt.ok || (err != nil) != tt.fails || len(a.args) != 1 || a.args[0][0] != tt.wantArgs[0] || a.args[0][1] != tt.wantArgs[1] {
-			t.Errorf("Reserve(%v, %v) with %v: asked %v, %v, %t, %v; want %+v", tt.delay, tt.within, tt.answer, a.args, wait, ok, err, tt)
+		wait, ok, err := s.Reserve(t.Context(), site, tt.delay, tt.late, tt.within)
+		if wait != tt.want || ok != tt.ok || (err != nil) != tt.fails || len(a.args) != 1 || !slices.Equal(a.args[0], tt.wantArgs) {
+			t.Errorf("Reserve(%v, %v, %v) with %v: asked %v, %v, %t, %v; want %+v", tt.delay, tt.late, tt.within, tt.answer, a.args, wait, ok, err, tt)
 		}
 	}
 }
@@ -226,7 +228,7 @@ func BenchmarkReserve(b *testing.B) {
 	defer c.Close()
 	s := &redisturns.Store{Client: c}
 	for b.Loop() {
-		if _, _, err := s.Reserve(b.Context(), site, time.Millisecond, 24*time.Hour); err != nil {
+		if _, _, err := s.Reserve(b.Context(), site, time.Millisecond, 0, 24*time.Hour); err != nil {
 			b.Fatal(err)
 		}
 	}

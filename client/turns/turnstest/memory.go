@@ -21,7 +21,7 @@ type times struct{ last, next, resume time.Time }
 var _ turns.Store = (*Memory)(nil)
 
 // Reserve implements turns.Store.
-func (m *Memory) Reserve(ctx context.Context, key string, delay, within time.Duration) (time.Duration, bool, error) {
+func (m *Memory) Reserve(ctx context.Context, key string, delay, late, within time.Duration) (time.Duration, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now, t, delay := time.Now(), m.times(key), max(delay, 0)
@@ -33,7 +33,8 @@ func (m *Memory) Reserve(ctx context.Context, key string, delay, within time.Dur
 	if wait > max(within, 0) {
 		return wait, false, ctx.Err()
 	}
-	t.last, t.next = at, at.Add(delay)
+	t.last = at.Add(max(late, 0))
+	t.next = t.last.Add(delay)
 	return wait, true, ctx.Err()
 }
 

@@ -43,6 +43,7 @@ type step struct {
 	by     int // process 0 or 1
 	call   kind
 	d      time.Duration // delay, pause, or how long to sleep
+	late   time.Duration // of a reservation
 	within time.Duration
 	refuse bool          // nothing is reserved
 	want   time.Duration // the start, or the end of the pause
@@ -77,7 +78,10 @@ var claims = []claim{
 		{d: 10 * s, within: day}, {by: 1, d: 60 * s, within: 5 * s, refuse: true, want: 60 * s, from: 1},
 		{d: 10 * s, within: 5 * s, refuse: true, want: 10 * s, from: 1}, {by: 1, d: 10 * s, within: 11 * s, want: 10 * s, from: 1}}},
 	{name: "within zero takes what is free", steps: []step{{d: 10 * s}, {by: 1, d: 10 * s, refuse: true, want: 10 * s, from: 1}}},
-	{name: "what is negative is zero", steps: []step{{d: -10 * s, within: -s}, {by: 1, d: -10 * s, within: -s}, {call: pause, d: -s}}},
+	{name: "what is negative is zero", steps: []step{{d: -10 * s, late: -s, within: -s}, {by: 1, d: -10 * s, within: -s}, {call: pause, d: -s}}},
+	{name: "the delay runs from when a start may be made at the latest", steps: []step{
+		{d: s, late: 5 * s}, {by: 1, d: 10 * s, late: 2 * s, within: day, want: 15 * s, from: 1}, {d: s, within: day, want: 27 * s, from: 1}}},
+	{name: "a start that may be made late is not late itself", steps: []step{{d: 10 * s, late: 5 * s}, {by: 1, d: 10 * s, late: 9 * s, within: 16 * s, want: 15 * s, from: 1}}},
 	{name: "without a delay all start at once", steps: []step{{}, {by: 1}, {}}},
 	{name: "a day is no limit", steps: []step{
 		{d: day, within: 3 * day}, {by: 1, d: day, within: 3 * day, want: day, from: 1}, {d: day, within: 3 * day, want: 2 * day, from: 1}}},
@@ -148,17 +152,17 @@ func (st step) ask(ctx context.Context, key string, store turns.Store) (at span,
 		wait, err = store.Pause(ctx, key, st.d)
 		ok = true
 	} else {
-		wait, ok, err = store.Reserve(ctx, key, st.d, st.within)
+		wait, ok, err = store.Reserve(ctx, key, st.d, st.late, st.within)
 	}
 	return span{asked.Add(wait), time.Now().Add(wait)}, wait, ok, err
 }
 
 func keysApart(ctx context.Context, key string, a, b turns.Store) error {
 	for i, more := range []string{"", "/", "{", "}", "{}", "}{", "{a}", " ", "\r\n", "\x00", "\xff", "ä", strings.Repeat("x", 2000), strings.Repeat("x", 2000) + "y"} {
-		if wait, ok, err := a.Reserve(ctx, key+more, 10*s, 0); !ok || wait != 0 || err != nil {
+		if wait, ok, err := a.Reserve(ctx, key+more, 10*s, 0, 0); !ok || wait != 0 || err != nil {
 			return fmt.Errorf("key %d, %q: %v, %t, %w; want a start at once", i, more, wait, ok, err)
 		}
-		if _, ok, err := b.Reserve(ctx, key+more, 10*s, 0); ok || err != nil {
+		if _, ok, err := b.Reserve(ctx, key+more, 10*s, 0, 0); ok || err != nil {
 			return fmt.Errorf("key %d, %q: a second start: %t, %w", i, more, ok, err)
 		}
 	}
@@ -173,7 +177,7 @@ func manyAtOnce(ctx context.Context, key string, a, b turns.Store) error {
 	var failed error
 	for i := range n {
 		all.Go(func() {
-			wait, ok, err := [...]turns.Store{a, b}[i%2].Reserve(ctx, key, delay, day)
+			wait, ok, err := [...]turns.Store{a, b}[i%2].Reserve(ctx, key, delay, 0, day)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil || !ok {
@@ -196,7 +200,7 @@ func callsEnd(ctx context.Context, key string, a, _ turns.Store) error {
 	cancel()
 	failed := make(chan bool, 1)
 	go func() {
-		_, _, err := a.Reserve(ended, key, s, 0)
+		_, _, err := a.Reserve(ended, key, s, 0, 0)
 		_, errPause := a.Pause(ended, key, 0)
 		failed <- err != nil && errPause != nil
 	}()

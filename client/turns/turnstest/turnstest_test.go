@@ -28,15 +28,19 @@ type wrong struct {
 	key                   func(string) string
 	never                 chan struct{} // ends
 	deaf                  bool          // to the context
+	punctual              bool          // late is part of the delay
 	within, least, longer time.Duration
 }
 
-func (w *wrong) Reserve(ctx context.Context, key string, delay, within time.Duration) (time.Duration, bool, error) {
+func (w *wrong) Reserve(ctx context.Context, key string, delay, late, within time.Duration) (time.Duration, bool, error) {
 	ctx, key = w.change(ctx, key)
 	if w.before != nil {
 		w.before(w.at(key), &delay)
 	}
-	wait, ok, err := w.Memory.Reserve(ctx, key, delay, within+w.within)
+	if w.punctual {
+		delay, late = delay+late, 0
+	}
+	wait, ok, err := w.Memory.Reserve(ctx, key, delay, late, within+w.within)
 	if w.after != nil {
 		w.after(w.at(key))
 	}
@@ -70,7 +74,7 @@ func (w *wrong) change(ctx context.Context, key string) (context.Context, string
 
 // copy is a Store with the same fault, and nothing kept.
 func (w *wrong) copy() *wrong {
-	return &wrong{before: w.before, pauses: w.pauses, after: w.after, key: w.key, deaf: w.deaf, within: w.within, least: w.least, longer: w.longer}
+	return &wrong{before: w.before, pauses: w.pauses, after: w.after, key: w.key, deaf: w.deaf, punctual: w.punctual, within: w.within, least: w.least, longer: w.longer}
 }
 
 // at is for one goroutine at a time: the claim of those that ask at once has no such fault.
@@ -163,6 +167,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"reserved beyond within":      {within: time.Hour},
 		"within is a second at least": {within: 10 * time.Second},
 		"nothing is free at once":     {least: 10 * time.Millisecond},
+		"late is part of the delay":   {punctual: true},
 		"one key":                     {key: func(string) string { return "" }},
 		"keys without braces":         {key: strings.NewReplacer("{", "", "}", "").Replace},
 		"keys of valid text":          {key: func(k string) string { return strings.ToValidUTF8(k, "") }},
