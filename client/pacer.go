@@ -47,7 +47,8 @@ import (
 // # A fleet
 //
 // With Turns, several processes share one pace for each origin: starts are a delay apart over all of them, by the clock
-// of the store, and pauses hold for all. While the store fails nothing is sent, not for robots.txt either.
+// of the store, and pauses hold for all. A slow Sign or connection may bring them closer together at the site. While
+// the store fails nothing is sent, not for robots.txt either.
 //
 // A Pacer is safe for concurrent use, and several Transports may share it, unless one is the Base of another: a request
 // would wait for its own end. Its fields must not change after the first use, and it must not be copied. It needs no
