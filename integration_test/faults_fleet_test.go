@@ -157,8 +157,8 @@ func (s *sites) judge() (j judged) {
 				j.begged++
 			}
 			if gap := v.start.Sub(last); begged || i > 0 && gap < delayAt(numberOf(host))-slack {
-				j.early[host] = append(j.early[host], fmt.Sprintf("%s%s at %s, %v after another, asked to wait until %s",
-					host, v.path, v.start.Format("05.000"), gap, until.Format("05.000")))
+				j.early[host] = append(j.early[host], fmt.Sprintf("%s%s at %s, %v on its way, %v after another, asked to wait until %s",
+					host, v.path, v.start.Format("05.000"), v.start.Sub(v.left), gap, until.Format("05.000")))
 			}
 			until = later(until, v.until)
 		}
