@@ -288,7 +288,7 @@ func copyHeader(h http.Header) (http.Header, error) {
 	for name, values := range h {
 		for _, v := range values {
 			if size += len(name) + len(v); size > harden.MaxHeader {
-				return nil, harden.Final("more than 64 KiB of header were sent")
+				return nil, &Failure{"more than 64 KiB of header were sent", tooLong}
 			}
 			if name != "Set-Cookie" {
 				c[strings.Clone(name)] = append(c[name], strings.Clone(v))

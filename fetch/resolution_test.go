@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,6 +106,18 @@ func TestABrokenAnswerIsUnreachableInEveryDialect(t *testing.T) {
 			if in.Err != r.Err {
 				t.Errorf("%d in %v: got Err %v, want %v", status, d, in.Err, r.Err)
 			}
+		}
+	}
+}
+
+// Whatever the status, an answer with more header than is kept was not used.
+func TestTooMuchHeaderIsUnreachableInEveryDialect(t *testing.T) {
+	for _, status := range []int{200, 206, 404, 429, 500, 503, 599} {
+		rt, _ := answers(response(status, file, "X-Pad", strings.Repeat("x", 64<<10)))
+		f := fetch.Fetcher{Transport: rt}
+		r := fetched(t, &f, "http://a.test", nil, "disallow")
+		for _, d := range dialects {
+			check(t, r.In(d), nil, "disallow")
 		}
 	}
 }

@@ -157,6 +157,8 @@ const (
 	misconfigured = "proxy_configuration_error" // nothing was asked
 	exhausted     = "proxy_internal_error"      // nothing was asked: this process is out of descriptors or memory
 	denied        = "http_request_denied"       // by ObeyWalls
+
+	tooLong = "http_response_header_section_size" // tells In that it is not the status that makes the site unreachable
 )
 
 // causeOf returns what kind of failure err is.
