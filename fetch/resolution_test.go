@@ -122,6 +122,17 @@ func TestTooMuchHeaderIsUnreachableInEveryDialect(t *testing.T) {
 	}
 }
 
+// An error says whose status it is about. The origin is known.
+func TestInNamesWhereARedirectLed(t *testing.T) {
+	rt, _ := answers(response(302, "", "Location", "http://b.test/r"), response(429, ""))
+	f := fetch.Fetcher{Transport: rt}
+	r := fetched(t, &f, "http://a.test", nil, "allow").In(policy.Google)
+	check(t, r, nil, "disallow")
+	if got, want := r.Err.Error(), "fetch: http://b.test/r: status 429 Too Many Requests"; got != want {
+		t.Errorf("got Err %q, want %q", got, want)
+	}
+}
+
 // With two different Locations, no one can tell which is meant. Such an answer gives no permission.
 func TestARedirectLeadsToOnePlace(t *testing.T) {
 	for _, c := range []struct{ second, want string }{{"/a", "allow"}, {"/b", "disallow"}} {

@@ -130,7 +130,11 @@ func (r *Result) In(d policy.Dialect) *Result {
 	case is == unavailable, is == redirect: // one redirect too many
 		in.Policy, in.Err = policy.Unavailable(), nil
 	default:
-		in.setUnreachable(statusText(r.StatusCode), "")
+		at := ""
+		if n := len(r.Redirects); n > 0 { // the origin, which is asked for otherwise, is known
+			at = cut(r.Redirects[n-1]) + ": "
+		}
+		in.setUnreachable(at+statusText(r.StatusCode), "")
 	}
 	in.Wall = in.Err == nil && (r.Wall || in.wallSign() != "")
 	return &in
