@@ -147,7 +147,7 @@ func (a *Answer) why() string {
 	switch {
 	case a == nil || a.Status == nil:
 		return ""
-	case a.Truncated:
+	case a.Truncated && *a.Status == http.StatusOK: // else it is unavailable by its status
 		return fmt.Sprintf(": longer than %d bytes", MaxFile)
 	case *a.Status >= 300 && *a.Status < 400:
 		return ": too many redirects"
