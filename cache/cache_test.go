@@ -185,6 +185,7 @@ func TestWhatIsKeptOfAResult(t *testing.T) {
 		{Policy: policy.Unreachable(), RetryAfter: time.Hour, Err: &fetch.Failure{Text: "down"}},
 		// By ObeyWalls: without the cause, this status would open the site.
 		{StatusCode: 403, Policy: policy.Unreachable(), Err: &fetch.Failure{Text: "down", Cause: "http_request_denied"}},
+		{StatusCode: 503, Policy: policy.Unreachable(), Err: &fetch.Failure{Text: "down", Cause: "http_response_header_section_size"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store, s := new(memStore), &site{serve: always(want)}

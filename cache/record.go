@@ -151,7 +151,7 @@ func (t *terms) decode(rec *backing.Record, body []byte, d policy.Dialect) (s *s
 		}
 	}
 	if f := rec.Failure; f != nil {
-		why := &fetch.Failure{Text: truncate(f.Error, 1<<10), Cause: truncate(f.Cause, 32)}
+		why := &fetch.Failure{Text: truncate(f.Error, 1<<10), Cause: truncate(f.Cause, 40)}
 		// In this dialect it may be no failure, or one of the moment. Such a status would not have been stored.
 		r := read(fetch.Result{StatusCode: f.Status, Time: f.Received, Err: why}, d)
 		if r.Err != nil {
