@@ -46,7 +46,8 @@ func (a Answer) String() string {
 		return fmt.Sprintf("%s, disallows the use %q for %q", printable(a.By), cut(a.Use), cut(a.Token))
 	}
 	text := a.Decision.String()
-	if of := " of robots.txt: "; a.Rule.Line > 0 {
+	if a.Rule.Line > 0 {
+		of := " of robots.txt: "
 		if a.Overridden {
 			of = " of Override: "
 		}

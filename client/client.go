@@ -305,7 +305,11 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 func (g *gate) init(t *Transport) {
-	g.base, g.token, g.uses, g.override = t.Base, t.Token, slices.Clone(t.Uses), t.Override
+	g.base = t.Base
+	g.token = t.Token
+	g.uses = slices.Clone(t.Uses)
+	g.override = t.Override
+	g.sign = t.Sign
 	g.agentToken = policy.ProductToken(cmp.Or(t.UserAgent, goUserAgent))
 	if t.UserAgent != "" {
 		g.agent = []string{t.UserAgent}
@@ -316,10 +320,13 @@ func (g *gate) init(t *Transport) {
 	if g.base == nil {
 		g.base = http.DefaultTransport
 	}
-	if g.cache = t.Cache; g.cache == nil {
-		g.cache, g.ownCache, g.closing = new(cache.Cache), true, make(chan struct{})
+	g.cache = t.Cache
+	if g.cache == nil {
+		g.cache = new(cache.Cache)
+		g.ownCache = true
+		g.closing = make(chan struct{})
 	}
-	g.sign, g.fetcher = t.Sign, t.filledFetcher(g)
+	g.fetcher = t.filledFetcher(g)
 	g.memory = cache.Source{Reader: g.fetcher.Reader(), Dialect: t.Dialect}
 	g.source = g.memory
 	g.source.Load = g.load
@@ -335,7 +342,8 @@ const goUserAgent = "Go-http-client/1.1"
 // check returns what is wrong with the fields of t, or nil.
 func (t *Transport) check(g *gate) error {
 	f := g.fetcher
-	switch self := http.RoundTripper(t); {
+	self := http.RoundTripper(t)
+	switch {
 	case g.base == self || f.Transport == self:
 		return notSentf("client: the Transport is its own Base: set Base (or Fetcher.Transport) to what sends, " +
 			"not to the gate or to nil where http.DefaultTransport is the gate")

@@ -48,7 +48,9 @@ func WithoutRobots(ctx context.Context) context.Context {
 // an error of the request.
 func WithToken(ctx context.Context, token string) context.Context {
 	g := *gatingOf(ctx)
-	g.token, g.hasToken, g.tokenErr = token, true, checkToken("the token of WithToken", token)
+	g.token = token
+	g.hasToken = true
+	g.tokenErr = checkToken("the token of WithToken", token)
 	return context.WithValue(ctx, gatingKey{}, &g)
 }
 
@@ -56,7 +58,9 @@ func WithToken(ctx context.Context, token string) context.Context {
 // for several purposes. Without any, no use is declared. A label that nothing can disallow is an error of the request.
 func WithUses(ctx context.Context, uses ...string) context.Context {
 	g := *gatingOf(ctx)
-	g.uses, g.hasUses, g.usesErr = slices.Clone(uses), true, checkUses(uses)
+	g.uses = slices.Clone(uses)
+	g.hasUses = true
+	g.usesErr = checkUses(uses)
 	return context.WithValue(ctx, gatingKey{}, &g)
 }
 

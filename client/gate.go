@@ -66,9 +66,14 @@ const (
 
 // answer fills a in place, because it is large and would be copied at each step of a refusal.
 func (r *ruling) answer(a *Answer) {
-	a.Decision, a.Token, a.Use, a.By, a.Until = r.Decision, r.token, r.use, r.by, r.until
+	a.Decision = r.Decision
+	a.Token = r.token
+	a.Use = r.use
+	a.By = r.by
+	a.Until = r.until
 	if r.result != nil {
-		a.Unreachable, a.Received = r.result.Err, r.result.Time
+		a.Unreachable = r.result.Err
+		a.Received = r.result.Time
 	} else {
 		a.Overridden = r.policy != nil
 	}
@@ -138,7 +143,8 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling) (err er
 
 // read finds the policy of the origin: that of Override, or else robots.txt.
 func (g *gate) read(ctx context.Context, r *ruling) error {
-	r.result, r.until = nil, time.Time{}
+	r.result = nil
+	r.until = time.Time{}
 	if g.override != nil {
 		if r.policy = g.override(r.origin); r.policy != nil {
 			if r.policy.Reason() == policy.ReasonUnreachable {
@@ -213,7 +219,9 @@ func (g *gate) readSince(r *ruling, since time.Time) bool {
 	if since.IsZero() || res == nil || err == nil || res.Time.Before(since) {
 		return false
 	}
-	r.result, r.until, r.policy = res, until, res.Policy
+	r.result = res
+	r.until = until
+	r.policy = res.Policy
 	return true
 }
 
@@ -275,7 +283,8 @@ func (g *gate) rule(r *ruling) {
 
 // decideBy fills in the Decision.
 func (r *ruling) decideBy(group policy.Group, uses []string) {
-	r.Decision, r.use, r.by = group.Decide(r.target), "", ""
+	r.Decision = group.Decide(r.target)
+	r.use, r.by = "", ""
 	if r.Allowed && len(uses) > 0 {
 		if r.use, r.by = disallowedUse(r.policy, r.token, r.target, uses); r.use != "" {
 			r.Decision = policy.Decision{Reason: policy.ReasonUse} // the rule that allows did not decide
@@ -306,8 +315,7 @@ func DecideWith(p *policy.Policy, token string, u *url.URL, uses ...string) (Ans
 		return Answer{Decision: unconditional, Token: token}, nil
 	}
 	r.decideBy(p.Group(token), uses)
-	a.Decision, a.Token, a.Use, a.By = r.Decision, token, r.use, r.by
-	return a, nil
+	return Answer{Decision: r.Decision, Token: token, Use: r.use, By: r.by}, nil
 }
 
 // load reads the robots.txt of o in the dialect of the gate, for the cache, and reports that to Trace.

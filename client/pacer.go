@@ -100,7 +100,8 @@ func (p *Pacer) ready() *pace.Keeper {
 		if p.MaxDelay < 0 {
 			k.MaxDelay = pace.Day
 		}
-		k.MaxUnderway, k.Turns = max(cmp.Or(p.MaxUnderway, 1), 0), p.Turns
+		k.MaxUnderway = max(cmp.Or(p.MaxUnderway, 1), 0)
+		k.Turns = p.Turns
 	})
 	return &p.keeper
 }

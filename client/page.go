@@ -25,7 +25,9 @@ func PageRules(resp *http.Response) *page.Reader {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return p
 	}
-	p.Body, p.ContentType, p.Header = resp.Body, resp.Header.Get("Content-Type"), resp.Header.Values("X-Robots-Tag")
+	p.Body = resp.Body
+	p.ContentType = resp.Header.Get("Content-Type")
+	p.Header = resp.Header.Values("X-Robots-Tag")
 	coding := strings.Join(resp.Header.Values("Content-Encoding"), ",")
 	plain := coding == "" || strings.EqualFold(coding, "identity")
 	head := resp.Request != nil && resp.Request.Method == http.MethodHead

@@ -23,7 +23,8 @@ func targetOf(u *url.URL) (string, error) {
 	if path == "" {
 		path = "/"
 	}
-	n, query := len(path), u.ForceQuery || u.RawQuery != ""
+	n := len(path)
+	query := u.ForceQuery || u.RawQuery != ""
 	if query {
 		n += len("?") + len(u.RawQuery)
 	}
@@ -103,7 +104,8 @@ var errConnect = notSentf("client: CONNECT asks for a tunnel, which robots.txt c
 
 // originOf returns the origin that req names on the wire: its Host counts before the URL's.
 func originOf(req *http.Request) (fetch.Origin, error) {
-	switch u := req.URL; {
+	u := req.URL
+	switch {
 	case u == nil:
 		return fetch.Origin{}, notSentf("client: request has no URL")
 	case u.Opaque != "":

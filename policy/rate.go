@@ -78,7 +78,8 @@ func (g Group) Rate() Rate {
 		if !g.isNamed(r.names) {
 			continue
 		}
-		if n++; n > maxRates {
+		n++
+		if n > maxRates {
 			break
 		}
 		w, ok := parseRate(r.Value)

@@ -62,7 +62,8 @@ func (l *line) asksAt(at, now time.Time) time.Time {
 // out whether Turns works again. The other lines go on asking, since only a part of a cluster may be away.
 func (l *line) askTurns(ctx context.Context, w *waiter, now time.Time) error {
 	f := &l.k.fleet
-	switch failing := l.failing() && now.Before(f.next); {
+	failing := l.failing() && now.Before(f.next)
+	switch {
 	case w.try && (l.asking || failing):
 		return l.leftBy(w, l.late(w, later(f.next, now.Add(tryAgain)), 0, now, now))
 	case l.asking:
@@ -147,24 +148,30 @@ func (l *line) askForPauses(ctx context.Context, w *waiter, now time.Time) {
 
 // question asks Turns, without the lock. It returns when the answer came, and notes the round trip or the failure.
 func (l *line) question(ctx context.Context, now time.Time, ask func(context.Context) error) (time.Time, error) {
-	k, f := l.k, &l.k.fleet
+	k := l.k
+	f := &k.fleet
 	k.mu.Unlock()
 	short, cancel := context.WithTimeout(ctx, turnsTimeout)
 	err := ask(short)
 	cancel()
 	answered := time.Now()
 	k.mu.Lock()
-	switch again := l.failing(); {
+	again := l.failing()
+	switch {
 	case err == nil || errors.Is(err, turns.ErrForgotten):
-		f.roundTrip, l.turnsErr = answered.Sub(now), nil
+		f.roundTrip = answered.Sub(now)
+		l.turnsErr = nil
 		if again {
-			f.pause, f.worked = 0, answered
+			f.pause = 0
+			f.worked = answered
 		}
 	case ctx.Err() == nil:
 		if again {
 			f.pause = min(2*f.pause, longestFault)
 		}
-		f.pause, l.turnsErr, l.turnsErrAt = max(f.pause, shortestFault), err, answered
+		l.turnsErr = err
+		l.turnsErrAt = answered
+		f.pause = max(f.pause, shortestFault)
 		f.next = answered.Add(f.pause)
 	case again: // the caller that asked has given up: another may
 		f.next = answered
@@ -177,7 +184,9 @@ func (k *Keeper) tell(key string, pause time.Duration) {
 	if k.Turns == nil {
 		return
 	}
-	before, told, ends := k.fleet.told, make(chan struct{}), time.Now().Add(pause)
+	ends := time.Now().Add(pause)
+	before := k.fleet.told
+	told := make(chan struct{})
 	k.fleet.told = told
 	go func() {
 		defer close(told)

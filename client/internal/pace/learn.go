@@ -120,7 +120,8 @@ func (l *line) spaced(from, now time.Time) time.Time {
 		if t.Sub(from) >= d {
 			return t
 		}
-		at, change := from.Add(d), l.change(t)
+		at := from.Add(d)
+		change := l.change(t)
 		if change.IsZero() || at.Before(change) {
 			return at
 		}

@@ -65,7 +65,8 @@ func (k *Keeper) take(ctx context.Context, a Ask, try bool) (*Place, error) {
 		a.Held = nil
 	}
 	if a.Held.isFresh(now) {
-		a.Held.began, l.last = now, now
+		a.Held.began = now
+		l.last = now
 		a.Held.markSilent()
 		return a.Held, nil
 	}
@@ -102,7 +103,8 @@ func (l *line) step(ctx context.Context, w *waiter, now time.Time) (*Place, erro
 		l.sleep(ctx, w, time.Time{})
 		return nil, nil
 	}
-	switch soon := l.asksAt(at, now); {
+	soon := l.asksAt(at, now)
+	switch {
 	case soon.After(now):
 		l.sleep(ctx, w, soon)
 	case l.patience(w, now).After(now):
@@ -163,7 +165,8 @@ func (l *line) start(w *waiter, now time.Time) *Place {
 		p = &Place{line: l, robots: w.Robots}
 		l.underway++
 	}
-	p.began, p.until = now, l.reserved.until
+	p.began = now
+	p.until = l.reserved.until
 	l.last = now
 	l.reserved = reservation{}
 	if !w.try && !w.Kept { // it is sent at once, and the next in line may look before its Start
@@ -189,8 +192,10 @@ func (l *line) enter(a Ask, try bool, now time.Time) *waiter {
 	l.lapse(now)
 	w := &waiter{Ask: a, try: try, decided: now}
 	if left := l.tried; try && left != nil {
-		w.elem, w.since, l.tried = left.elem, left.since, nil
+		w.since = left.since
+		w.elem = left.elem
 		w.elem.Value = w
+		l.tried = nil
 		return w
 	} else if try {
 		w.since = now
@@ -249,7 +254,9 @@ func (l *line) leave(w *waiter) {
 // place.
 func (l *line) leftBy(w *waiter, late *Late) error {
 	if l.tried == nil {
-		w.Ask, w.told, l.tried = Ask{}, late.At, w
+		w.Ask = Ask{}
+		w.told = late.At
+		l.tried = w
 	}
 	return late
 }

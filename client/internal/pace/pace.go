@@ -114,7 +114,8 @@ func (k *Keeper) Since(o fetch.Origin) (first time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l := k.known(o); l != nil {
-		if l.lapse(time.Now()); l.tried != nil {
+		l.lapse(time.Now())
+		if l.tried != nil {
 			first = l.tried.since
 		}
 	}
