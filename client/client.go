@@ -356,6 +356,11 @@ func (t *Transport) check(g *gate) error {
 // filledFetcher returns Fetcher with its zero fields set from t, on a copy: it may serve other Transports.
 func (t *Transport) filledFetcher(g *gate) *fetch.Fetcher {
 	given := cmp.Or(t.Fetcher, new(fetch.Fetcher))
+	nothingToFill := (given.Transport != nil || t.Base == nil) &&
+		(given.UserAgent != "" || t.UserAgent == "") && (given.Sign != nil || t.Sign == nil)
+	if nothingToFill && g.keeper == nil {
+		return given
+	}
 	f := &fetch.Fetcher{
 		Transport: cmp.Or(given.Transport, t.Base), Through: given.Through, UserAgent: cmp.Or(given.UserAgent, t.UserAgent),
 		Sign: given.Sign, Timeout: given.Timeout, Retries: given.Retries, MaxFetches: given.MaxFetches,
@@ -364,18 +369,17 @@ func (t *Transport) filledFetcher(g *gate) *fetch.Fetcher {
 	if f.Sign == nil {
 		f.Sign = t.Sign
 	}
-	if g.keeper != nil {
-		if sign := f.Sign; sign != nil {
-			f.Sign = func(req *http.Request) error { return notSentIf(sign(req)) } // the site did not fail
+	if g.keeper == nil {
+		return f
+	}
+	if sign := f.Sign; sign != nil {
+		f.Sign = func(req *http.Request) error { return notSentIf(sign(req)) } // the site did not fail
+	}
+	f.Through = func(wire http.RoundTripper) http.RoundTripper {
+		if given.Through != nil { // it may wait: the turn comes right before the wire
+			return given.Through(robotsLine{g, wire})
 		}
-		f.Through = func(wire http.RoundTripper) http.RoundTripper {
-			if given.Through != nil { // it may wait: the turn comes right before the wire
-				return given.Through(robotsLine{g, wire})
-			}
-			return robotsLine{g, wire}
-		}
-	} else if (given.Transport != nil || t.Base == nil) && f.UserAgent == given.UserAgent && (given.Sign != nil || t.Sign == nil) {
-		return given
+		return robotsLine{g, wire}
 	}
 	return f
 }

@@ -212,8 +212,8 @@ func (g *gate) readBehind(ctx context.Context, r *ruling) error {
 	return late
 }
 
-// readSince uses what was read at a time or since, unless that is zero, even if it no longer holds: a Try would never
-// get a turn at a site whose robots.txt expires before its turn comes.
+// readSince uses what was read at a time or since, unless that is zero, though it no longer holds: a Try would never get
+// a turn at a site whose robots.txt expires before its turn comes. What still holds is left to get, which renews it.
 func (g *gate) readSince(r *ruling, since time.Time) bool {
 	res, until, err := g.cache.Get(endedContext, r.origin, &g.memory)
 	if since.IsZero() || res == nil || err == nil || res.Time.Before(since) {

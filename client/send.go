@@ -68,7 +68,9 @@ func (g *gate) toSend(req *http.Request, o fetch.Origin, named bool) *http.Reque
 			out.Host = "" // net/http takes it from the URL
 		}
 	}
-	if out.Host != "" && (out.Host != host || host[0] == '[') && out.Host != o.HostField() { // of an IPv6 host, no zone
+	// HostField takes time, and is host unless that has an IPv6 zone.
+	mayDiffer := out.Host != host || host[0] == '['
+	if out.Host != "" && mayDiffer && out.Host != o.HostField() {
 		out = shallowCopy(out, req)
 		out.Host = o.HostField()
 	}

@@ -150,7 +150,8 @@ func (g *gate) turn(ctx context.Context, req *http.Request, r *ruling, ask pace.
 	start := time.Now()
 	place, err := take(ctx, ask)
 	err = fromPace(r.origin, err)
-	if took := time.Since(start); (took >= minWait || err != nil) && g.trace.Waited != nil && !g.closed.Load() {
+	took := time.Since(start)
+	if (took >= minWait || err != nil) && g.trace.Waited != nil && !g.closed.Load() {
 		g.trace.Waited(ctx, req.URL, took, err)
 	}
 	if err != nil && ask.Held != nil {
@@ -181,24 +182,27 @@ func newLateError(o fetch.Origin, late *pace.Late) *LateError {
 // expires sooner than its delay would otherwise get nothing but requests for the file.
 const freshTime = time.Minute
 
-// recheck decides once more on a request whose turn has come, and that was first in line from a given time on: by what
+// recheck decides once more on a request whose turn has come, and that was first in line since a given time: by what
 // the cache holds, else by what it last held if that is fresh, else by what robots.txt says now.
-func (g *gate) recheck(ctx context.Context, req *http.Request, r *ruling, first time.Time) error {
-	seen, start := r.result, time.Now()
-	now := *r
-	now.waitFor = inMemory
-	err := g.decide(ctx, req, &now)
+func (g *gate) recheck(ctx context.Context, req *http.Request, r *ruling, since time.Time) error {
+	start := time.Now()
+	again := *r
+	again.waitFor = inMemory
+	err := g.decide(ctx, req, &again)
 	if errors.Is(err, cache.ErrMiss) {
-		last := now.result // the newest that memory has, though it no longer holds
-		switch newer := last != nil && (seen == nil || last.Time.After(seen.Time)); {
-		case newer && start.Sub(last.Time) < freshTime:
-			now.policy, err = last.Policy, nil
-			g.rule(&now)
-		case !newer && seen != nil && (start.Sub(seen.Time) < freshTime || seen.Time.After(first)):
-			return nil
-		default:
-			now.waitFor = r.waitFor
-			err = g.decide(ctx, req, &now)
+		seen := r.result
+		last := again.result // the newest that memory has, though it no longer holds
+		newer := last != nil && (seen == nil || last.Time.After(seen.Time))
+		if !newer && seen != nil && (start.Sub(seen.Time) < freshTime || seen.Time.After(since)) {
+			return nil // r stands
+		}
+		if newer && start.Sub(last.Time) < freshTime {
+			again.policy = last.Policy
+			g.rule(&again)
+			err = nil
+		} else {
+			again.waitFor = r.waitFor
+			err = g.decide(ctx, req, &again)
 		}
 	}
 	switch {
@@ -206,11 +210,11 @@ func (g *gate) recheck(ctx context.Context, req *http.Request, r *ruling, first 
 		return context.Cause(ctx)
 	case errors.Is(err, cache.ErrClosed): // what was let through goes on
 		return nil
-	case err == nil && now.Allowed:
-		now.waitFor = r.waitFor
-		*r = now
+	case err == nil && again.Allowed:
+		again.waitFor = r.waitFor
+		*r = again
 		return nil
 	}
-	g.traceDecided(ctx, req, &now, err, time.Since(start))
-	return cmp.Or(err, now.refusal(req.URL))
+	g.traceDecided(ctx, req, &again, err, time.Since(start))
+	return cmp.Or(err, again.refusal(req.URL))
 }

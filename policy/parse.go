@@ -190,7 +190,8 @@ func (b *builder) addIndex(value []byte, line int) {
 	b.addRule(value, append(value[:slash+1:slash+1], '$'), line, ruleAllow|ruleDerived)
 }
 
-// addRule adds a rule with a pattern as the file writes it and as the dialect reads it.
+// addRule adds a rule with a pattern as the file writes it and as the dialect reads it. To RFC 9309, "/%7ea" is kept as
+// "/~a" with "/%7ea" behind it.
 func (b *builder) addRule(written, pattern []byte, line int, flags uint8) {
 	r := rule{at: uint32(len(b.text)), line: uint32(line), flags: flags}
 	plain := kindsOf(pattern)&changedKinds == 0 // most are
@@ -216,7 +217,7 @@ func (b *builder) addRule(written, pattern []byte, line int, flags uint8) {
 }
 
 // special sets the flags of r for what is not compared byte by byte in its pattern. It returns the pattern with a star
-// for each escape that equals what it stands for.
+// for each escape that equals what it stands for: "/a*b" for "/a%21b", which "/a!b" matches too.
 func (b *builder) special(r *rule, pattern []byte) []byte {
 	signs := bytes.Count(pattern, []byte("*"))
 	if bytes.HasSuffix(pattern, []byte("$")) {

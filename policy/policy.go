@@ -178,9 +178,11 @@ func (p *Policy) Group(token string, fallbacks ...string) Group {
 
 // find returns the names that stand for token.
 func (p *Policy) find(token string) span {
-	r, found := p.dialect.reading(), p.named(token)
+	r := p.dialect.reading()
+	found := p.named(token)
 	// Every name contains the empty token, and "*" asks for the default group.
-	if r.substring && token != "" && token != "*" && len(token) <= maxToken && (r.firstRecord || found.len() == 0) {
+	inNames := r.substring && token != "" && token != "*" && len(token) <= maxToken
+	if inNames && (r.firstRecord || found.len() == 0) {
 		found = p.named(p.firstWith(token))
 	}
 	if r.firstRecord {

@@ -65,7 +65,7 @@ func (l *line) askTurns(ctx context.Context, w *waiter, now time.Time) error {
 	failing := l.failing() && now.Before(f.next)
 	switch {
 	case w.try && (l.asking || failing):
-		return l.leftBy(w, l.late(w, later(f.next, now.Add(tryAgain)), 0, now, now))
+		return l.leftBy(w, l.late(w, later(f.next, now.Add(tryAgain)), 0, now))
 	case l.asking:
 		l.sleep(ctx, w, time.Time{})
 		return nil

@@ -96,9 +96,11 @@ func (l *line) step(ctx context.Context, w *waiter, now time.Time) (*Place, erro
 	case hasDeadline && now.After(deadline): // ctx does not say so yet
 		return nil, l.waitErr(w, context.DeadlineExceeded)
 	case w.try && (!first || l.isFull(w) || at.After(now)):
-		return nil, l.leftBy(w, l.late(w, at, l.ahead(w), now, now))
+		return nil, l.leftBy(w, l.late(w, at, l.ahead(w), now))
 	case hasDeadline && at.After(deadline):
-		return nil, l.late(w, at, 0, now, deadline)
+		late := l.late(w, at, 0, now)
+		late.Paused = l.resume.After(deadline)
+		return nil, late
 	case !first || l.isFull(w):
 		l.sleep(ctx, w, time.Time{})
 		return nil, nil
@@ -133,11 +135,19 @@ func (l *line) earliest(w *waiter, now time.Time) time.Time {
 	if l.reserved.holds(now) {
 		at = later(at, l.reserved.at)
 	}
-	t := l.tried
-	if t != nil && t != w && l.waiting.Front() == t.elem && w.rank() == 0 && at.Add(max(l.delay(at), tryAgain)).After(t.told) {
-		at = later(at, t.told.Add(tryGrace)) // w would take the start that the Try was told of
+	if l.takesFromTry(w, at) {
+		at = later(at, l.tried.told.Add(tryGrace))
 	}
 	return at
+}
+
+// takesFromTry reports whether a start of w at a time would take the one that the Try before it was told of.
+func (l *line) takesFromTry(w *waiter, at time.Time) bool {
+	t := l.tried
+	if t == nil || t == w || l.waiting.Front() != t.elem || w.rank() > 0 {
+		return false
+	}
+	return at.Add(max(l.delay(at), tryAgain)).After(t.told)
 }
 
 // isFull reports whether a request has to end before w can start. Robots.txt waits for none: a body that the caller
@@ -269,9 +279,8 @@ func (l *line) lapse(now time.Time) {
 	}
 }
 
-// late says when w can start if so many go before it, of whom the first can start at a time. A pause counts if it lasts
-// beyond another time.
-func (l *line) late(w *waiter, at time.Time, ahead int, now, beyond time.Time) *Late {
+// late says when w can start if so many go before it, of whom the first can start at a time.
+func (l *line) late(w *waiter, at time.Time, ahead int, now time.Time) *Late {
 	d := l.delay(at)
 	if l.isFull(w) { // a request has to end, and then comes a delay
 		at = later(at, now.Add(max(d, tryAgain)))
@@ -280,7 +289,7 @@ func (l *line) late(w *waiter, at time.Time, ahead int, now, beyond time.Time) *
 		at = later(at, now.Add(tryAgain))
 	}
 	ahead = min(ahead, 10_000) // keeps the product in range
-	return &Late{At: at.Add(time.Duration(ahead) * d), Delay: d, Paused: l.resume.After(beyond),
+	return &Late{At: at.Add(time.Duration(ahead) * d), Delay: d, Paused: l.resume.After(now),
 		Full: w.full || l.isFull(w), Err: l.turnsErr}
 }
 

@@ -90,7 +90,7 @@ func (k *Keeper) Next(o fetch.Origin) *Late {
 		return &Late{At: now, Delay: k.floor()}
 	}
 	w := new(waiter)
-	return l.late(w, l.earliest(w, now), l.waiting.Len(), now, now)
+	return l.late(w, l.earliest(w, now), l.waiting.Len(), now)
 }
 
 // Later is Next for a Try whose robots.txt is being read, which takes the next start and leaves the one after to a
@@ -101,7 +101,7 @@ func (k *Keeper) Later(o fetch.Origin) *Late {
 	now := time.Now()
 	l := k.line(o, now)
 	w := l.enter(Ask{Origin: o}, true, now)
-	late := l.late(w, l.earliest(w, now), l.ahead(w), now, now)
+	late := l.late(w, l.earliest(w, now), l.ahead(w), now)
 	late.At = late.At.Add(max(late.Delay, tryAgain))
 	l.leftBy(w, late)
 	l.leave(w)
