@@ -60,7 +60,7 @@ func (a Answer) String() string {
 	return text
 }
 
-// LogValue returns what String does.
+// LogValue returns what String does: slog would otherwise log the fields, which are neither cut nor printable.
 func (a Answer) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
 // DisallowedError says that a request was not sent because of robots.txt. http.Client wraps it in a *url.Error, so ask

@@ -100,7 +100,6 @@ func (g *gate) ask(ctx context.Context, req *http.Request, r *ruling) error {
 	return err
 }
 
-// traceDecided reports to Trace what became of a question.
 func (g *gate) traceDecided(ctx context.Context, req *http.Request, r *ruling, err error, took time.Duration) {
 	if g.trace.Decided == nil || g.closed.Load() {
 		return
@@ -281,7 +280,7 @@ func (g *gate) rule(r *ruling) {
 	r.decideBy(group, uses)
 }
 
-// decideBy fills in the Decision.
+// decideBy is what rule has in common with DecideWith, which has no gate.
 func (r *ruling) decideBy(group policy.Group, uses []string) {
 	r.Decision = group.Decide(r.target)
 	r.use, r.by = "", ""

@@ -112,7 +112,7 @@ func (g *gate) send(req *http.Request) (*http.Response, error) {
 
 type roundTripFunc = func(*http.Request) (*http.Response, error)
 
-// sendPaced sends out when its turn has come, if r still holds then.
+// sendPaced sends out when its turn has come, if r still holds then. It signs after the wait, as signatures expire.
 func (g *gate) sendPaced(req, out *http.Request, r ruling) (*http.Response, error) {
 	ctx := req.Context()
 	place, err := g.turn(ctx, req, &r, pace.Ask{Held: claimTurn(ctx, g.keeper, r.origin)})
@@ -126,7 +126,7 @@ func (g *gate) sendPaced(req, out *http.Request, r ruling) (*http.Response, erro
 	return sendOn(place, out, g.send)
 }
 
-// sendOn sends req on its place, which ends with the answer.
+// sendOn sends req on its place, which an open body keeps.
 func sendOn(place *pace.Place, req *http.Request, send roundTripFunc) (*http.Response, error) {
 	place.Start()
 	res, err := send(req)

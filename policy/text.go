@@ -148,7 +148,7 @@ func writeLines(w *strings.Builder, lines []textLine) {
 	}
 }
 
-// normalRule returns a rule as a line, with its pattern in normal form.
+// normalRule returns a rule as a line of the canonical form: not as the file writes it, so that equal rules look equal.
 func (p *Policy) normalRule(r *rule) string {
 	shown := p.asRule(r)
 	if shown.Pattern != "" {

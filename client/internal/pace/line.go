@@ -52,7 +52,6 @@ type waiter struct {
 	wake    chan struct{} // holds one: things have changed, look again
 }
 
-// take is Take or Try.
 func (k *Keeper) take(ctx context.Context, a Ask, try bool) (*Place, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -168,7 +167,6 @@ func (l *line) patience(w *waiter, now time.Time) time.Time {
 	return w.due.Add(headerPatience)
 }
 
-// start gives w its turn.
 func (l *line) start(w *waiter, now time.Time) *Place {
 	p := w.Held
 	if p == nil || p.ended { // it may have ended while this waited
@@ -338,7 +336,6 @@ func (l *line) wakeFirst() {
 	}
 }
 
-// later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
