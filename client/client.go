@@ -201,7 +201,7 @@ func (t *Transport) open(u *url.URL) (*gate, error) {
 	g := t.ready()
 	switch {
 	case g.closed.Load():
-		return nil, closedErr{}
+		return nil, closedError{}
 	case isUngated(u):
 		return nil, schemeError(u)
 	}
@@ -217,7 +217,7 @@ func (t *Transport) open(u *url.URL) (*gate, error) {
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g := t.ready()
 	if g.closed.Load() {
-		return refuse(req, closedErr{})
+		return refuse(req, closedError{})
 	}
 	return g.roundTrip(req)
 }
@@ -377,9 +377,9 @@ func (t *Transport) filledFetcher(g *gate) *fetch.Fetcher {
 	}
 	f.Through = func(wire http.RoundTripper) http.RoundTripper {
 		if given.Through != nil { // it may wait: the turn comes right before the wire
-			return given.Through(robotsLine{g, wire})
+			return given.Through(robotsTransport{g, wire})
 		}
-		return robotsLine{g, wire}
+		return robotsTransport{g, wire}
 	}
 	return f
 }

@@ -19,26 +19,26 @@ import (
 // either: its error is the context's.
 var ErrNotSent = errors.New("client: not sent")
 
-// closedErr is returned after Close. It is ErrNotSent and cache.ErrClosed, as is the error over a closed Cache.
-type closedErr struct{}
+// closedError is returned after Close. It is ErrNotSent and cache.ErrClosed, as is the error over a closed Cache.
+type closedError struct{}
 
-func (closedErr) Error() string        { return "client: the Transport is closed" }
-func (closedErr) Is(target error) bool { return target == ErrNotSent || target == cache.ErrClosed }
+func (closedError) Error() string        { return "client: the Transport is closed" }
+func (closedError) Is(target error) bool { return target == ErrNotSent || target == cache.ErrClosed }
 
-// notSent makes any error an ErrNotSent.
-type notSent struct{ error }
+// notSentError makes any error an ErrNotSent.
+type notSentError struct{ error }
 
-func (e notSent) Is(target error) bool { return target == ErrNotSent }
-func (e notSent) Unwrap() error        { return e.error }
+func (e notSentError) Is(target error) bool { return target == ErrNotSent }
+func (e notSentError) Unwrap() error        { return e.error }
 
 func notSentIf(err error) error {
 	if err == nil {
 		return nil
 	}
-	return notSent{err}
+	return notSentError{err}
 }
 
-func notSentf(format string, args ...any) error { return notSent{fmt.Errorf(format, args...)} }
+func notSentf(format string, args ...any) error { return notSentError{fmt.Errorf(format, args...)} }
 
 // LateError says that a turn at an origin cannot come before the caller's deadline, or, from [Transport.Try], that it
 // has not come yet. Ask again at At. It is ErrNotSent, and not a time-out: it precedes the deadline. Its text says if
@@ -83,13 +83,13 @@ func (e *LateError) Error() string {
 // Is makes it ErrNotSent.
 func (e *LateError) Is(target error) bool { return target == ErrNotSent }
 
-// waitErr is why a wait ended, and what it was for. It is a net.Error, as context.DeadlineExceeded is: url.Error and
+// waitError is why a wait ended, and what it was for. It is a net.Error, as context.DeadlineExceeded is: url.Error and
 // os.IsTimeout ask the error itself, and not what it wraps.
-type waitErr struct{ error }
+type waitError struct{ error }
 
-func (e waitErr) Unwrap() error   { return e.error }
-func (e waitErr) Timeout() bool   { return errors.Is(e.error, context.DeadlineExceeded) }
-func (e waitErr) Temporary() bool { return e.Timeout() }
+func (e waitError) Unwrap() error   { return e.error }
+func (e waitError) Timeout() bool   { return errors.Is(e.error, context.DeadlineExceeded) }
+func (e waitError) Temporary() bool { return e.Timeout() }
 
 // refuse returns err for a request that is not sent, and closes its body as http.RoundTripper demands.
 func refuse(req *http.Request, err error) (*http.Response, error) {

@@ -233,9 +233,9 @@ func (g *gate) waitUntil(ctx context.Context, late *LateError) error {
 	case <-time.After(max(time.Until(late.At), minPause)):
 		return nil
 	case <-g.closing:
-		return closedErr{}
+		return closedError{}
 	case <-ctx.Done():
-		return waitErr{fmt.Errorf("%w (%v)", context.Cause(ctx), late)}
+		return waitError{fmt.Errorf("%w (%v)", context.Cause(ctx), late)}
 	}
 }
 
@@ -244,7 +244,7 @@ func (g *gate) waitUntil(ctx context.Context, late *LateError) error {
 func (g *gate) cacheErr(ctx context.Context, o fetch.Origin, err error) error {
 	switch {
 	case g.ownCache && errors.Is(err, cache.ErrClosed):
-		return closedErr{} // the caller knows of no Cache
+		return closedError{} // the caller knows of no Cache
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return g.timeoutErr(context.Cause(ctx), o)
 	case errors.Is(err, ErrNotSent):
@@ -261,10 +261,10 @@ func (g *gate) timeoutErr(cause error, o fetch.Origin) error {
 	}
 	if g.keeper != nil {
 		if err := g.keeper.Next(o).Err; err != nil {
-			return waitErr{fmt.Errorf("%w (waiting for the store of turns: %w)", cause, err)}
+			return waitError{fmt.Errorf("%w (waiting for the store of turns: %w)", cause, err)}
 		}
 	}
-	return waitErr{fmt.Errorf("%w (waiting for %s)", cause, cut(o.RobotsURL().String()))}
+	return waitError{fmt.Errorf("%w (waiting for %s)", cause, cut(o.RobotsURL().String()))}
 }
 
 // rule decides by the policy that was found, and tells the Pacer of its delays.

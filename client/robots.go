@@ -12,34 +12,34 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// robotsLine is what the Fetcher of a Transport with a Pacer sends through: a robots.txt, or a hop or a retry of one.
-// Each takes a turn at the site that it is sent to. It goes before pages and waits for no open body, so nothing can
+// robotsTransport is what the Fetcher of a Transport with a Pacer sends through: a robots.txt, or a hop or a retry of
+// one. Each takes a turn at the site that it is sent to. It goes before pages and waits for no open body, so nothing can
 // wait for itself.
-type robotsLine struct {
+type robotsTransport struct {
 	gate *gate
 	wire http.RoundTripper
 }
 
 // RoundTrip sends req when its turn has come. If that is after the deadline, the site is not asked.
-func (l robotsLine) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t robotsTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	o, err := fetch.OriginOfRequest(req)
 	if err != nil {
 		return nil, err
 	}
-	place, err := l.gate.keeper.Take(req.Context(), pace.Ask{Origin: o, Robots: true})
+	place, err := t.gate.keeper.Take(req.Context(), pace.Ask{Origin: o, Robots: true})
 	if err != nil {
-		return nil, l.notAsked(req.Context(), o, err)
+		return nil, t.notAsked(req.Context(), o, err)
 	}
-	return sendOn(place, req, l.wire.RoundTrip)
+	return sendOn(place, req, t.wire.RoundTrip)
 }
 
 // notAsked returns why there was no turn. If it did not come by the deadline, it is late as well: the deadline is that
 // of the flight, which those who wait for it do not know.
-func (l robotsLine) notAsked(ctx context.Context, o fetch.Origin, err error) error {
+func (t robotsTransport) notAsked(ctx context.Context, o fetch.Origin, err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
 		return fromPace(o, err)
 	}
-	return newLateError(o, l.gate.keeper.Next(o))
+	return newLateError(o, t.gate.keeper.Next(o))
 }
 
 // recentErr returns, once, why a recent fetch did not ask the site: a Try does not wait, and would not learn of it.

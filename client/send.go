@@ -105,7 +105,7 @@ func (g *gate) signed(req *http.Request) (*http.Request, error) {
 func (g *gate) send(req *http.Request) (*http.Response, error) {
 	res, err := g.base.RoundTrip(req)
 	if err != nil && errors.Is(err, fetch.ErrNotPublic) {
-		err = notSent{fmt.Errorf("client: not sent: %w", err)}
+		err = notSentError{fmt.Errorf("client: not sent: %w", err)}
 	}
 	return res, err
 }

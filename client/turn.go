@@ -165,16 +165,16 @@ func fromPace(o fetch.Origin, err error) error {
 	if err == nil {
 		return nil
 	}
-	if late, ok := err.(*pace.Late); ok {
+	if late, ok := err.(*pace.LateError); ok {
 		return newLateError(o, late)
 	}
 	if err != context.DeadlineExceeded && errors.Is(err, context.DeadlineExceeded) {
-		return waitErr{err}
+		return waitError{err}
 	}
 	return err
 }
 
-func newLateError(o fetch.Origin, late *pace.Late) *LateError {
+func newLateError(o fetch.Origin, late *pace.LateError) *LateError {
 	return &LateError{Origin: o.Clone(), At: late.At, Delay: late.Delay, Paused: late.Paused, full: late.Full, turnsErr: late.Err}
 }
 

@@ -223,6 +223,6 @@ func (k *Keeper) Shutdown(ctx context.Context) error {
 	case <-told:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("telling the store of turns of pauses: %w", context.Cause(ctx))
+		return fmt.Errorf("client: telling the store of turns of pauses: %w", context.Cause(ctx))
 	}
 }

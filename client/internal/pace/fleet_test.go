@@ -145,7 +145,7 @@ func TestAFleetKeepsOnePace(t *testing.T) {
 									take = k.Try
 								}
 								p, err := take(t.Context(), Ask{Origin: site, Robots: worker == 2 && rand.N(20) == 0})
-								if late := new(Late); errors.As(err, &late) {
+								if late := new(LateError); errors.As(err, &late) {
 									time.Sleep(max(time.Until(late.At), ms))
 									continue
 								} else if err != nil {
@@ -321,7 +321,7 @@ func TestAStoreThatFails(t *testing.T) {
 					t.Errorf("asked %d times", asked)
 				}
 				_, err := a.Try(t.Context(), Ask{Origin: site})
-				if late := new(Late); !errors.As(err, &late) || late.Err == nil {
+				if late := new(LateError); !errors.As(err, &late) || late.Err == nil {
 					t.Errorf("Try: %v", err)
 				}
 				store.set(nil, false)

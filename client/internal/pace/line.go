@@ -24,13 +24,13 @@ type line struct {
 	silent   int       // of them, requests that were handed on and have no answer yet
 
 	resume       time.Time // no start before: the site asked for a pause, or needs one
-	strain       int       // failures, less the good answers since
+	failures     int       // less the good answers since
 	failed       time.Time // the latest failure that made its own pause
 	robotsFailed bool      // the latest robots.txt failed
 
-	lessons []lesson  // what robots.txt asks for
-	waiting list.List // of *waiter: robots.txt, then a place that is held, then the others, each as they came
-	tried   *waiter   // the place in line that a Try has left, or nil
+	lessons   []lesson  // what robots.txt asks for
+	waiting   list.List // of *waiter: robots.txt, then a place that is held, then the others, each as they came
+	leftPlace *waiter   // the place in line that a Try has left, or nil
 
 	asking     bool      // somebody is asking Turns
 	turnsErr   error     // why the latest question failed, or nil
@@ -135,14 +135,14 @@ func (l *line) earliest(w *waiter, now time.Time) time.Time {
 		at = later(at, l.reserved.at)
 	}
 	if l.takesFromTry(w, at) {
-		at = later(at, l.tried.told.Add(tryGrace))
+		at = later(at, l.leftPlace.told.Add(tryGrace))
 	}
 	return at
 }
 
 // takesFromTry reports whether a start of w at a time would take the one that the Try before it was told of.
 func (l *line) takesFromTry(w *waiter, at time.Time) bool {
-	t := l.tried
+	t := l.leftPlace
 	if t == nil || t == w || l.waiting.Front() != t.elem || w.rank() > 0 {
 		return false
 	}
@@ -199,11 +199,11 @@ func (l *line) recheck(ctx context.Context, w *waiter) error {
 func (l *line) enter(a Ask, try bool, now time.Time) *waiter {
 	l.lapse(now)
 	w := &waiter{Ask: a, try: try, decided: now}
-	if left := l.tried; try && left != nil {
+	if left := l.leftPlace; try && left != nil {
 		w.since = left.since
 		w.elem = left.elem
 		w.elem.Value = w
-		l.tried = nil
+		l.leftPlace = nil
 		return w
 	} else if try {
 		w.since = now
@@ -233,7 +233,7 @@ func (w *waiter) rank() int {
 // first returns the first waiter, or nil. The place that a Try has left does not count.
 func (l *line) first() *waiter {
 	e := l.waiting.Front()
-	if e != nil && e.Value == l.tried {
+	if e != nil && e.Value == l.leftPlace {
 		e = e.Next()
 	}
 	if e == nil {
@@ -252,7 +252,7 @@ func (l *line) ahead(w *waiter) (n int) {
 
 // leave takes w out of the line, unless it is the place that a Try leaves.
 func (l *line) leave(w *waiter) {
-	if l.tried != w {
+	if l.leftPlace != w {
 		l.waiting.Remove(w.elem)
 	}
 	l.wakeFirst()
@@ -260,25 +260,25 @@ func (l *line) leave(w *waiter) {
 
 // leftBy keeps the place in line of a Try that is late, for another: not what that one asked. An origin has one such
 // place.
-func (l *line) leftBy(w *waiter, late *Late) error {
-	if l.tried == nil {
+func (l *line) leftBy(w *waiter, late *LateError) error {
+	if l.leftPlace == nil {
 		w.Ask = Ask{}
 		w.told = late.At
-		l.tried = w
+		l.leftPlace = w
 	}
 	return late
 }
 
 // lapse drops the place that a Try has left, if no Try came for it.
 func (l *line) lapse(now time.Time) {
-	if t := l.tried; t != nil && !now.Before(t.told.Add(tryGrace)) {
+	if t := l.leftPlace; t != nil && !now.Before(t.told.Add(tryGrace)) {
 		l.waiting.Remove(t.elem)
-		l.tried = nil
+		l.leftPlace = nil
 	}
 }
 
 // late says when w can start if so many go before it, of whom the first can start at a time.
-func (l *line) late(w *waiter, at time.Time, ahead int, now time.Time) *Late {
+func (l *line) late(w *waiter, at time.Time, ahead int, now time.Time) *LateError {
 	d := l.delay(at)
 	if l.isFull(w) { // a request has to end, and then comes a delay
 		at = later(at, now.Add(max(d, tryAgain)))
@@ -287,7 +287,7 @@ func (l *line) late(w *waiter, at time.Time, ahead int, now time.Time) *Late {
 		at = later(at, now.Add(tryAgain))
 	}
 	ahead = min(ahead, 10_000) // keeps the product in range
-	return &Late{At: at.Add(time.Duration(ahead) * d), Delay: d, Paused: l.resume.After(now),
+	return &LateError{At: at.Add(time.Duration(ahead) * d), Delay: d, Paused: l.resume.After(now),
 		Full: w.full || l.isFull(w), Err: l.turnsErr}
 }
 

@@ -129,7 +129,7 @@ func TestATryIsNotStarvedByALoop(t *testing.T) {
 			}()
 			for time.Now().Before(end) {
 				p, err := k.Try(ctx, Ask{Origin: site})
-				late := new(Late)
+				late := new(LateError)
 				if errors.As(err, &late) {
 					time.Sleep(time.Until(late.At))
 					continue
@@ -321,9 +321,9 @@ func TestNextIsWhatATryWouldBeTold(t *testing.T) {
 func TestErrorsSayWhatTheyHold(t *testing.T) {
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	for want, err := range map[string]error{
-		"no turn before 2026-07-01T12:00:00Z":                &Late{At: at},
-		"no turn before 2026-07-01T12:00:00Z, after a pause": &Late{At: at, Paused: true},
-		"no turn before 2026-07-01T12:00:00Z: no store":      &Late{At: at, Paused: true, Err: errors.New("no store")},
+		"no turn before 2026-07-01T12:00:00Z":                &LateError{At: at},
+		"no turn before 2026-07-01T12:00:00Z, after a pause": &LateError{At: at, Paused: true},
+		"no turn before 2026-07-01T12:00:00Z: no store":      &LateError{At: at, Paused: true, Err: errors.New("no store")},
 	} {
 		if err.Error() != want || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v, want %s", err, want)

@@ -117,7 +117,7 @@ func TestThePlaceOfATryHoldsNoRecheck(t *testing.T) {
 	recheck, file := recheckBy(new([1 << 20]byte))
 	k.Try(t.Context(), Ask{Origin: site, Recheck: recheck})
 	runtime.GC()
-	if k.known(site).tried == nil || file.Value() != nil {
+	if k.known(site).leftPlace == nil || file.Value() != nil {
 		t.Error("got a place that holds the file, want one without")
 	}
 }

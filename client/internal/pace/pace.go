@@ -72,22 +72,22 @@ type Ask struct {
 }
 
 // Take waits for its turn and takes a place, which has to be given back with End. The error is the context's cause, a
-// *Late if the turn lies past its deadline, or what Recheck returned. While Turns fails, the cause is wrapped together
-// with that failure.
+// *LateError if the turn lies past its deadline, or what Recheck returned. While Turns fails, the cause is wrapped
+// together with that failure.
 func (k *Keeper) Take(ctx context.Context, a Ask) (*Place, error) { return k.take(ctx, a, false) }
 
-// Try is Take without waiting, except for the answer of Turns: if the turn has not come, the error is a *Late that says
-// when it may. The origin then keeps a place in line, for any later Try there, until At plus 250 ms.
+// Try is Take without waiting, except for the answer of Turns: if the turn has not come, the error is a *LateError that
+// says when it may. The origin then keeps a place in line, for any later Try there, until At plus 250 ms.
 func (k *Keeper) Try(ctx context.Context, a Ask) (*Place, error) { return k.take(ctx, a, true) }
 
 // Next returns what a Try would be told now, but takes no place in line. If a request may start at once, At is now.
-func (k *Keeper) Next(o fetch.Origin) *Late {
+func (k *Keeper) Next(o fetch.Origin) *LateError {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
 	l := k.known(o)
 	if l == nil {
-		return &Late{At: now, Delay: k.floor()}
+		return &LateError{At: now, Delay: k.floor()}
 	}
 	w := new(waiter)
 	return l.late(w, l.earliest(w, now), l.waiting.Len(), now)
@@ -95,7 +95,7 @@ func (k *Keeper) Next(o fetch.Origin) *Late {
 
 // Later is Next for a Try whose robots.txt is being read, which takes the next start and leaves the one after to a
 // page. It takes a place in line as a Try does.
-func (k *Keeper) Later(o fetch.Origin) *Late {
+func (k *Keeper) Later(o fetch.Origin) *LateError {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
@@ -115,15 +115,15 @@ func (k *Keeper) Since(o fetch.Origin) (first time.Time) {
 	defer k.mu.Unlock()
 	if l := k.known(o); l != nil {
 		l.lapse(time.Now())
-		if l.tried != nil {
-			first = l.tried.since
+		if l.leftPlace != nil {
+			first = l.leftPlace.since
 		}
 	}
 	return first
 }
 
-// Late is the error for a turn that does not come in time. It wraps nothing.
-type Late struct {
+// LateError is the error for a turn that does not come in time. It wraps nothing.
+type LateError struct {
 	At     time.Time     // when it can come, as far as is known
 	Delay  time.Duration // the distance kept at the origin
 	Paused bool          // because of a pause that the site asked for or needs
@@ -131,7 +131,7 @@ type Late struct {
 	Err    error         // why Turns could not be asked, or nil
 }
 
-func (l *Late) Error() string {
+func (l *LateError) Error() string {
 	why := ""
 	switch {
 	case l.Err != nil:

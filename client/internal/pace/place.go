@@ -50,7 +50,7 @@ func (p *Place) Answered(status int, retryAfter time.Duration) {
 	l.header = later(l.header, now)
 	p.markHeard()
 	failed := status == 0 || status == http.StatusTooManyRequests || status >= 500
-	if failed || l.strain > 0 || l.robotsFailed {
+	if failed || l.failures > 0 || l.robotsFailed {
 		if pause := l.judge(p, failed, min(retryAfter, Day), now); pause > 0 {
 			l.resume = later(l.resume, now.Add(pause))
 			l.k.tell(l.key, pause)
@@ -74,16 +74,16 @@ func (l *line) judge(p *Place, failed bool, retryAfter time.Duration, now time.T
 	case failed && p.began.Before(l.failed): // requests that fail together are one failure
 		return 0
 	case failed && again:
-		l.strain = max(l.strain, 1)
+		l.failures = max(l.failures, 1)
 	case failed && l.pause(now) < longestPause:
-		l.strain++
-	case !failed && l.strain > 0:
-		l.strain--
+		l.failures++
+	case !failed && l.failures > 0:
+		l.failures--
 	}
 	if failed {
 		l.failed = now
 	}
-	if l.strain == 0 {
+	if l.failures == 0 {
 		return 0
 	}
 	// Give or take a fifth, so that the crawlers of a failing site, and the origins of a failing server, do not come back
@@ -94,7 +94,7 @@ func (l *line) judge(p *Place, failed bool, retryAfter time.Duration, now time.T
 
 // age makes those who stand first decide anew after a pause: what was read since they came may be too old by then.
 func (l *line) age() {
-	for _, w := range []*waiter{l.first(), l.tried} {
+	for _, w := range []*waiter{l.first(), l.leftPlace} {
 		if w != nil {
 			w.since = time.Time{}
 		}
@@ -108,7 +108,7 @@ const longestPause = time.Hour
 // comes back does not meet the full load at once.
 func (l *line) pause(now time.Time) time.Duration {
 	unit := min(max(l.delay(now), time.Second), longestPause)
-	return min(unit<<min(l.strain, 12), longestPause)
+	return min(unit<<min(l.failures, 12), longestPause)
 }
 
 // End gives the place back: the body is closed, or there is none. Only the first call counts.

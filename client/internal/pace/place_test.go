@@ -81,7 +81,7 @@ func TestWhatFailsTogetherIsOneFailure(t *testing.T) {
 		if got := time.Until(k.Next(site).At); got < 1600*time.Millisecond-5 || got > 2400*time.Millisecond {
 			t.Errorf("next in %v, want some 2s", got)
 		}
-		if got := k.known(site).strain; got != 1 {
+		if got := k.known(site).failures; got != 1 {
 			t.Errorf("%d failures", got)
 		}
 	})

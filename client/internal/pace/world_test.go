@@ -119,7 +119,7 @@ func (w *world) do(r request) *Place {
 }
 
 func (w *world) sayError(name string, err error) {
-	if l, ok := err.(*Late); ok {
+	if l, ok := err.(*LateError); ok {
 		paused := ""
 		if l.Paused {
 			paused = ", paused"
