@@ -67,31 +67,6 @@
 //
 // If URLs come from strangers, set Base to fetch.PublicOnly of an *http.Transport: no request then reaches an address
 // that is not public, whether it is for a page, for robots.txt, or made [WithoutRobots].
-//
-// # Pace in rare cases
-//
-// The delay from the latest start and from the latest end satisfies both readings of Crawl-delay: "at most one start in
-// a window of n seconds" (Bing) and "n seconds from the end of a request to the start of the next" (Yandex). Fractions
-// count. Crawlers with different product tokens or dialects may share a Pacer: the largest delay of those that were
-// decided for within an hour counts.
-//
-// Requests that fail while in flight together count as one failure, and so do failures of one robots.txt in a row. A
-// request that its context or http.Client.Timeout ends is no failure (Request.Cancel is not heeded). Any other error of
-// Base is one, even about an invalid field or a broken Body.
-//
-// The decision is made when the turn has come: a request that waited for more than a second is decided on once more, by
-// what the Cache then holds. If that has expired, robots.txt is read first. A site whose file expires sooner than its
-// delay would then get nothing but requests for the file, so an expired copy still decides if it is younger than a
-// minute, or was read since the request became the first in line and no pause has come since. It also decides on a
-// request that is made within a second of its [Turn].
-//
-// The redirects of a robots.txt keep the distance at the sites that they lead to, and so do its retries. It waits for no
-// open body, but for up to five seconds for the header of a page under way. Requests made [WithoutRobots] are neither
-// spaced nor counted: a person waits for them.
-//
-// A Pacer remembers 50,000 origins, besides those that are busy. It forgets the longest unused one whose delay has
-// passed, or else one that merely pauses. A restart forgets delays and pauses, unless there are Turns, and robots.txt,
-// unless the Cache has a Store.
 package client
 
 import (
