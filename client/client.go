@@ -280,7 +280,7 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 func (g *gate) init(t *Transport) {
-	g.base = t.Base
+	g.base = cmp.Or(t.Base, http.DefaultTransport)
 	g.token = t.Token
 	g.uses = slices.Clone(t.Uses)
 	g.override = t.Override
@@ -291,9 +291,6 @@ func (g *gate) init(t *Transport) {
 	}
 	if t.Pacer != nil {
 		g.keeper = t.Pacer.ready()
-	}
-	if g.base == nil {
-		g.base = http.DefaultTransport
 	}
 	g.cache = t.Cache
 	if g.cache == nil {
@@ -348,7 +345,12 @@ func (t *Transport) filledFetcher(g *gate) *fetch.Fetcher {
 		return f
 	}
 	if sign := f.Sign; sign != nil {
-		f.Sign = func(req *http.Request) error { return notSentIf(sign(req)) } // the site did not fail
+		f.Sign = func(req *http.Request) error {
+			if err := sign(req); err != nil {
+				return notSentError{err} // the site did not fail
+			}
+			return nil
+		}
 	}
 	f.Through = func(wire http.RoundTripper) http.RoundTripper {
 		if given.Through != nil { // it may wait: the turn comes right before the wire

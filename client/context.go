@@ -48,8 +48,7 @@ func WithoutRobots(ctx context.Context) context.Context {
 // an error of the request.
 func WithToken(ctx context.Context, token string) context.Context {
 	g := *gatingOf(ctx)
-	g.token = token
-	g.hasToken = true
+	g.token, g.hasToken = token, true
 	g.tokenErr = checkToken("the token of WithToken", token)
 	return context.WithValue(ctx, gatingKey{}, &g)
 }
@@ -58,8 +57,7 @@ func WithToken(ctx context.Context, token string) context.Context {
 // for several purposes. Without any, no use is declared. A label that nothing can disallow is an error of the request.
 func WithUses(ctx context.Context, uses ...string) context.Context {
 	g := *gatingOf(ctx)
-	g.uses = slices.Clone(uses)
-	g.hasUses = true
+	g.uses, g.hasUses = slices.Clone(uses), true
 	g.usesErr = checkUses(uses)
 	return context.WithValue(ctx, gatingKey{}, &g)
 }

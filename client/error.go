@@ -31,13 +31,6 @@ type notSentError struct{ error }
 func (e notSentError) Is(target error) bool { return target == ErrNotSent }
 func (e notSentError) Unwrap() error        { return e.error }
 
-func notSentIf(err error) error {
-	if err == nil {
-		return nil
-	}
-	return notSentError{err}
-}
-
 func notSentf(format string, args ...any) error { return notSentError{fmt.Errorf(format, args...)} }
 
 // LateError says that a turn at an origin cannot come before the caller's deadline, or, from [Transport.Try], that it

@@ -142,8 +142,7 @@ func (g *gate) decide(ctx context.Context, req *http.Request, r *ruling) (err er
 
 // read finds the policy of the origin: that of Override, or else robots.txt.
 func (g *gate) read(ctx context.Context, r *ruling) error {
-	r.result = nil
-	r.until = time.Time{}
+	r.result, r.until = nil, time.Time{}
 	if g.override != nil {
 		if r.policy = g.override(r.origin); r.policy != nil {
 			if r.policy.Reason() == policy.ReasonUnreachable {
@@ -203,8 +202,8 @@ func (g *gate) readBehind(ctx context.Context, r *ruling) error {
 	case !errors.Is(err, context.Canceled):
 		return g.cacheErr(endedContext, r.origin, err)
 	}
-	if err = g.recentErr(ctx, r.origin); err != nil {
-		return err
+	if err = g.fetchErrs.take(r.origin); err != nil { // a Try does not wait for the fetch, and would not learn of it
+		return g.cacheErr(ctx, r.origin, err)
 	}
 	late := newLateError(r.origin, g.keeper.Later(r.origin))
 	late.reading = true

@@ -42,15 +42,6 @@ func (t robotsTransport) notAsked(ctx context.Context, o fetch.Origin, err error
 	return newLateError(o, t.gate.keeper.Next(o))
 }
 
-// recentErr returns, once, why a recent fetch did not ask the site: a Try does not wait, and would not learn of it.
-func (g *gate) recentErr(ctx context.Context, o fetch.Origin) error {
-	err := g.fetchErrs.take(o)
-	if err == nil {
-		return nil
-	}
-	return g.cacheErr(ctx, o, err)
-}
-
 // fetchErrs are the errors of recent fetches that did not ask the site. A lost one costs a Try a question.
 type fetchErrs struct {
 	mu   sync.Mutex // guards what follows

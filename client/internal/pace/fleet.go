@@ -148,14 +148,13 @@ func (l *line) askForPauses(ctx context.Context, w *waiter, now time.Time) {
 
 // question asks Turns, without the lock. It returns when the answer came, and notes the round trip or the failure.
 func (l *line) question(ctx context.Context, now time.Time, ask func(context.Context) error) (time.Time, error) {
-	k := l.k
-	f := &k.fleet
-	k.mu.Unlock()
+	f := &l.k.fleet
+	l.k.mu.Unlock()
 	short, cancel := context.WithTimeout(ctx, turnsTimeout)
 	err := ask(short)
 	cancel()
 	answered := time.Now()
-	k.mu.Lock()
+	l.k.mu.Lock()
 	again := l.failing()
 	switch {
 	case err == nil || errors.Is(err, turns.ErrForgotten):
@@ -169,8 +168,7 @@ func (l *line) question(ctx context.Context, now time.Time, ask func(context.Con
 		if again {
 			f.pause = min(2*f.pause, longestFault)
 		}
-		l.turnsErr = err
-		l.turnsErrAt = answered
+		l.turnsErr, l.turnsErrAt = err, answered
 		f.pause = max(f.pause, shortestFault)
 		f.next = answered.Add(f.pause)
 	case again: // the caller that asked has given up: another may

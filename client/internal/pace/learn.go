@@ -57,8 +57,7 @@ func (k *Keeper) knows(o fetch.Origin, reader string, rules weak.Pointer[policy.
 	defer k.mu.Unlock()
 	now := time.Now()
 	l := k.line(o, now)
-	none := weak.Pointer[policy.Policy]{}
-	known := rules == none
+	known := rules == weak.Pointer[policy.Policy]{}
 	for i := range l.lessons {
 		if s := &l.lessons[i]; s.reader == reader {
 			s.used = now

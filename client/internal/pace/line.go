@@ -187,11 +187,9 @@ func (l *line) start(w *waiter, now time.Time) *Place {
 func (l *line) recheck(ctx context.Context, w *waiter) error {
 	l.k.mu.Unlock()
 	defer l.k.mu.Lock()
-	if err := w.Recheck(ctx, w.since); err != nil {
-		return err
-	}
+	err := w.Recheck(ctx, w.since)
 	w.decided = time.Now()
-	return nil
+	return err
 }
 
 // enter puts a caller into the line, behind all of the same or a higher rank. A Try takes the place that an earlier one

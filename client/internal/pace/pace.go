@@ -7,7 +7,6 @@ package pace
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -131,13 +130,5 @@ type LateError struct {
 	Err    error         // why Turns could not be asked, or nil
 }
 
-func (l *LateError) Error() string {
-	why := ""
-	switch {
-	case l.Err != nil:
-		why = ": " + l.Err.Error()
-	case l.Paused:
-		why = ", after a pause"
-	}
-	return fmt.Sprintf("no turn before %s%s", l.At.Format(time.RFC3339), why)
-}
+// Error says little: package client makes an error of its own from the fields.
+func (l *LateError) Error() string { return "no turn before " + l.At.Format(time.RFC3339) }

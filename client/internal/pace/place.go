@@ -50,13 +50,11 @@ func (p *Place) Answered(status int, retryAfter time.Duration) {
 	l.header = later(l.header, now)
 	p.markHeard()
 	failed := status == 0 || status == http.StatusTooManyRequests || status >= 500
-	if failed || l.failures > 0 || l.robotsFailed {
-		if pause := l.judge(p, failed, min(retryAfter, Day), now); pause > 0 {
-			l.resume = later(l.resume, now.Add(pause))
-			l.k.tell(l.key, pause)
-			if !p.robots {
-				l.age()
-			}
+	if pause := l.judge(p, failed, min(retryAfter, Day), now); pause > 0 {
+		l.resume = later(l.resume, now.Add(pause))
+		l.k.tell(l.key, pause)
+		if !p.robots {
+			l.age()
 		}
 	}
 	l.wakeFirst()
