@@ -280,7 +280,7 @@ func ExampleTransport_store() {
 	// second run: false <nil>
 }
 
-// A crawler drops what a rule forbids, and asks again about what it could not find out.
+// A crawler drops what a rule forbids, and asks again about what it could not find out. A context that ended is neither.
 func ExampleDisallowedError() {
 	site := exampleSite()
 	gone := exampleSite()
@@ -290,10 +290,26 @@ func ExampleDisallowedError() {
 	base := &http.Transport{}
 	defer base.CloseIdleConnections()
 	c := &http.Client{Transport: &client.Transport{Base: base, Fetcher: &fetch.Fetcher{Retries: -1}}}
-	for _, link := range []string{site.URL + "/private", gone.URL + "/page"} {
-		_, err := c.Get(link)
+	stopped, stop := context.WithCancel(context.Background())
+	stop()
+	for _, link := range []struct {
+		ctx context.Context
+		url string
+	}{
+		{context.Background(), site.URL + "/private"},
+		{context.Background(), gone.URL + "/page"},
+		{stopped, site.URL + "/page"},
+	} {
+		req, err := http.NewRequestWithContext(link.ctx, http.MethodGet, link.url, nil)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		_, err = c.Do(req)
 		refusal, ok := errors.AsType[*client.DisallowedError](err)
 		switch {
+		case !ok && link.ctx.Err() != nil:
+			fmt.Println("stopped before an answer:", req.URL.Path)
 		case !ok:
 			fmt.Println(err)
 		case refusal.Reason == policy.ReasonUnreachable:
@@ -305,6 +321,7 @@ func ExampleDisallowedError() {
 	// Output:
 	// never ask again: /private
 	// ask again later: /page
+	// stopped before an answer: /page
 }
 
 // DecideWith rules without a network, on a policy that is at hand. A link with dot segments is resolved first.
