@@ -167,7 +167,7 @@ func TestOneSlowOriginLeavesTheOthersTheirRenewals(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		if slow.count() != 2 {
-			t.Fatal("setup", slow.count())
+			t.Fatalf("setup: %d fetches of slow.example, want 2", slow.count())
 		}
 		if fine.count() != 2 {
 			t.Errorf("%d fetches of fine.example within 55 s after it was due, want 2", fine.count())

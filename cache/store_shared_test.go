@@ -327,7 +327,7 @@ func TestAStoreThatFallsSilentIsNotWaitedFor(t *testing.T) {
 		var asking sync.WaitGroup
 		for i := range 200 { // more than there are calls of the Store at a time
 			if _, ok, err := store.Lock(t.Context(), fmt.Sprintf("RGC5 https://b%d.example ", i), time.Hour); !ok || err != nil {
-				t.Fatal(ok, err)
+				t.Fatalf("setup: lock %d: got %t, %v, want true, no error", i, ok, err)
 			}
 			asking.Go(func() { get(t, c, s, fmt.Sprintf("https://b%d.example", i)) })
 		}

@@ -23,7 +23,7 @@ func TestAFileAsksForMemoryAfter16KiB(t *testing.T) {
 			t.Errorf("%d announced: got %d bytes in %d of memory, %v, want %d in %d", n, len(body), cap(body), err, usualFile-1, usualFile)
 		}
 		if _, err := readAll(bytes.NewReader(make([]byte, usualFile+1)), n, more); err != io.ErrNoProgress || read != usualFile {
-			t.Errorf("%d announced: a longer file did not ask: %v", n, err)
+			t.Errorf("%d announced: a longer file asked at %d bytes, %v, want at %d, %v", n, read, err, usualFile, io.ErrNoProgress)
 		}
 	}
 }

@@ -196,7 +196,7 @@ func FuzzRate(f *testing.F) {
 			t.Fatalf("%q: at %v the next change is at %v, want it within a day", value, now, change)
 		}
 		if last, _, still := r.At(change.Add(-1)); last != delay || still != ok {
-			t.Fatalf("%q: it changed between %v and %v", value, now, change)
+			t.Fatalf("%q: right before %v got %v, %t, want %v, %t as at %v", value, change, last, still, delay, ok, now)
 		}
 	})
 }

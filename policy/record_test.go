@@ -120,15 +120,16 @@ func TestRecordsAreFoundByTheirName(t *testing.T) {
 			t.Errorf("got group %d of %+v, want the line of user-agent", r.GroupLine, r)
 		}
 		one := policy.Parse([]byte(r.Field + ": x"))
-		if !one.HasRecord("") || !one.HasRecord("none", r.Field) || one.HasRecord() {
-			t.Errorf("%s: got false for it, or true for nothing", r.Field)
+		if any, of, none := one.HasRecord(""), one.HasRecord("none", r.Field), one.HasRecord(); !any || !of || none {
+			t.Errorf("%s: got %t for any field, %t for it and another, %t for none, want true, true, false", r.Field, any, of, none)
 		}
 		for q := range p.Records("") {
-			if n := len(slices.Collect(one.Records(q.Field))); (n == 1) != (q.Field == r.Field) {
-				t.Errorf("got %d records %s of a file with %s", n, q.Field, r.Field)
+			want := q.Field == r.Field
+			if n := len(slices.Collect(one.Records(q.Field))); (n == 1) != want {
+				t.Errorf("got %d records %s of a file with one of %s, want one: %t", n, q.Field, r.Field, want)
 			}
-			if one.HasRecord(q.Field) != (q.Field == r.Field) {
-				t.Errorf("got %t for %s of a file with %s", !(q.Field == r.Field), q.Field, r.Field)
+			if got := one.HasRecord(q.Field); got != want {
+				t.Errorf("got %t for %s of a file with %s, want %t", got, q.Field, r.Field, want)
 			}
 		}
 	}

@@ -48,12 +48,12 @@ func TestOpenSaysWhatIsWrongAndKeepsThePassword(t *testing.T) {
 	} {
 		s, err := redisstore.Open(tt.url)
 		if err == nil {
-			t.Errorf("%q was opened", tt.url)
+			t.Errorf("%q: got a Store, want an error with %q", tt.url, tt.says)
 			s.Close()
 			continue
 		}
 		if text := err.Error(); !strings.Contains(text, tt.says) || strings.Contains(text, "secret") || !strings.HasPrefix(text, "redisstore: ") {
-			t.Errorf("%q: %v, want %s", tt.url, err, tt.says)
+			t.Errorf("%q: got %v, want redisstore: and %q, and no secret", tt.url, err, tt.says)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func TestOpenMakesTheClientThatTheURLNames(t *testing.T) {
 	} {
 		s, err := redisstore.Open(tt.url)
 		if err != nil {
-			t.Errorf("%s: %v", tt.url, err)
+			t.Errorf("%s: got %v, want a Store", tt.url, err)
 			continue
 		}
 		o := &redis.Options{}
@@ -89,10 +89,13 @@ func TestOpenMakesTheClientThatTheURLNames(t *testing.T) {
 			}
 		}
 		if o.Addr != tt.addr || o.Username != tt.user || o.Password != tt.password || o.PoolSize != tt.pool {
-			t.Errorf("%s: %q, user %q, password %q, %d connections", tt.url, o.Addr, o.Username, o.Password, o.PoolSize)
+			t.Errorf("%s: got %q, user %q, password %q, %d connections, want %q, %q, %q, %d",
+				tt.url, o.Addr, o.Username, o.Password, o.PoolSize, tt.addr, tt.user, tt.password, tt.pool)
 		}
-		if !o.ContextTimeoutEnabled || o.MaxRetries > 0 || (o.TLSConfig != nil) != strings.HasPrefix(tt.url, "rediss:") {
-			t.Errorf("%s: keeps deadlines: %t, retries: %d, TLS: %t", tt.url, o.ContextTimeoutEnabled, o.MaxRetries, o.TLSConfig != nil)
+		secure := strings.HasPrefix(tt.url, "rediss:")
+		if !o.ContextTimeoutEnabled || o.MaxRetries > 0 || (o.TLSConfig != nil) != secure {
+			t.Errorf("%s: got deadlines kept: %t, retries: %d, TLS: %t, want true, 0, %t",
+				tt.url, o.ContextTimeoutEnabled, o.MaxRetries, o.TLSConfig != nil, secure)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -150,12 +153,12 @@ func TestALockThatComesTooLateIsGivenBack(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), row.patience)
 				time.AfterFunc(500*time.Millisecond, cancel)
 				if _, ok, err := (&redisstore.Store{Client: c}).Lock(ctx, "a", 9*time.Second); ok || err == nil {
-					t.Errorf("%v, %v", ok, err)
+					t.Errorf("got %t, %v, want false and an error", ok, err)
 				}
 				time.Sleep(5 * time.Second)
 				synctest.Wait()
 				if got := strings.Join(sent, ", "); got != "evalsha robotsgate:lock:a" {
-					t.Errorf("then sent: %q", got)
+					t.Errorf("then sent %q, want evalsha robotsgate:lock:a", got)
 				}
 			})
 		})
@@ -185,11 +188,11 @@ func TestAnOutageIsNotOnStandardError(t *testing.T) {
 	s.Close()
 	write.Close()
 	if text, _ := io.ReadAll(read); len(text) > 0 {
-		t.Errorf("on standard error: %s", text)
+		t.Errorf("got %q on standard error, want nothing", text)
 	}
 	for line := range strings.Lines(said.String()) {
 		if !strings.Contains(line, "level=DEBUG") {
-			t.Errorf("logged: %s", line)
+			t.Errorf("logged %q, want level=DEBUG alone", line)
 		}
 	}
 	if !strings.Contains(said.String(), "failed to dial") {

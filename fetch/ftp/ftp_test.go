@@ -272,14 +272,14 @@ func TestFTPOutcomes(t *testing.T) {
 				t.Errorf("got status %d, Err %v, want %d and %q", r.StatusCode, r.Err, row.status, row.err)
 			}
 			if long := strings.Contains(row.name, "longer") || strings.Contains(row.name, "without end"); r.Err == nil && r.Truncated != long {
-				t.Errorf("Truncated is %v", r.Truncated)
+				t.Errorf("got Truncated %t, want %t", r.Truncated, long)
 			}
 			for d := policy.RFC9309; d <= policy.Original; d++ {
 				if r.Truncated && d == policy.Yandex { // to whom a file that is too long allows all
 					continue
 				}
 				if got := verdict(r.In(d)); got != row.want {
-					t.Errorf("in %v: %s", d, got)
+					t.Errorf("in %v: got %s, want %s", d, got, row.want)
 				}
 			}
 		})

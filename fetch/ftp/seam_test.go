@@ -89,7 +89,7 @@ func TestFTPTimeouts(t *testing.T) {
 				start := time.Now()
 				r, err := f.Fetch(ctx, originOf(t, "ftp://a.test/"), nil)
 				if took := time.Since(start); took != c.want || (err != nil) != (c.caller == c.want) || err == nil && verdict(r) != "disallow" {
-					t.Errorf("%v, silent after %q: %v, %v after %v", c, verb, r, err, took)
+					t.Errorf("%v, silent after %q: got %v, %v after %v, want an error (%t) or disallow after %v", c, verb, r, err, took, c.caller == c.want, c.want)
 				}
 			})
 		}
@@ -140,7 +140,7 @@ func TestFTPAddresses(t *testing.T) {
 			t.Errorf("got Err %v, want %q", r.Err, c.err)
 		}
 		if at := strings.TrimSuffix(c.control, ":21"); c.want == "rules" && dialled != " a.test:21 "+at+":2000" {
-			t.Errorf("dialled%s", dialled)
+			t.Errorf("dialled%s, want a.test:21 %s:2000", dialled, at)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestFTPThroughAnotherRoundTripper(t *testing.T) {
 		}
 		fetched(t, &f, "ftp://A.test:21/x", want)
 		if asked != "GET ftp://a.test/robots.txt" {
-			t.Errorf("asked for %q", asked)
+			t.Errorf("asked for %q, want GET ftp://a.test/robots.txt", asked)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func TestFTPOfAnyFile(t *testing.T) {
 		s := &ftpSite{}
 		res, err := (&http.Client{Transport: over(nil)}).Get(strings.TrimSuffix(s.start(t, "127.0.0.1"), "/") + path)
 		if (err == nil) != (want != "") {
-			t.Fatalf("%s: got %v", path, err)
+			t.Fatalf("%s: got %v, want an error: %t", path, err, want == "")
 		}
 		if err != nil {
 			continue
@@ -214,7 +214,7 @@ func TestFTPOfAnyFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if res, err := over(nil).RoundTrip(req); err == nil {
-			t.Errorf("%v: got %v", c, res.Status)
+			t.Errorf("%v: got %v, want an error", c, res.Status)
 		}
 	}
 	s := &ftpSite{says: map[string]string{"RETR": "550 no such file\r\n"}}
@@ -242,7 +242,7 @@ func FuzzFTP(f *testing.F) {
 					return told{bytes.NewReader(said)}, nil
 				}
 				if to, err := netip.ParseAddrPort(addr); err != nil || dials > 2 || to.Addr().String() != "192.0.2.1" || to.Port() < 1024 {
-					t.Errorf("dial %d to %s", dials, addr)
+					t.Errorf("dial %d to %s, want two, to 192.0.2.1 and a port from 1024 on", dials, addr)
 				}
 				return told{bytes.NewReader(data)}, nil
 			},
@@ -255,15 +255,15 @@ func FuzzFTP(f *testing.F) {
 		case 200:
 			whole := bytes.Contains(said, []byte("226")) || bytes.Contains(said, []byte("250")) || len(data) > maxFile
 			if r.Err == nil && (!whole || !bytes.Contains(said, []byte("15")) && !bytes.Contains(said, []byte("125"))) {
-				t.Errorf("a file without a reply that says so: %q", said)
+				t.Errorf("got a file, want none without 125 or 150 and 226 or 250 in %q", said)
 			}
 		case 404:
 			if r.Err != nil || !bytes.Contains(said, []byte("50")) && !bytes.Contains(said, []byte("55")) {
-				t.Errorf("no file without a reply that says so: %q", said)
+				t.Errorf("got %v, want no such file only with 50x or 55x in %q", r, said)
 			}
 		default:
 			if r.StatusCode != 0 || r.Err == nil {
-				t.Errorf("status %d, Err %v", r.StatusCode, r.Err)
+				t.Errorf("got status %d, Err %v, want 200, 404, or 0 with an Err", r.StatusCode, r.Err)
 			}
 		}
 	})

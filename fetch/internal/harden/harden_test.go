@@ -26,6 +26,6 @@ func TestAConnectionGives4MiB(t *testing.T) {
 	}()
 	n, err := io.Copy(io.Discard, conn)
 	if n != MaxConn || !errors.Is(err, ErrTooMuch) {
-		t.Errorf("read %d bytes, %v", n, err)
+		t.Errorf("read %d bytes, %v, want %d, %v", n, err, MaxConn, ErrTooMuch)
 	}
 }
