@@ -95,7 +95,8 @@ func (l *line) failing() bool { return l.turnsErr != nil && l.turnsErrAt.After(l
 // part of the round trip, and by what the machine adds. The slack makes up for both: Turns counts the distance from its
 // end, and a start later than that is not made.
 func (l *line) reserve(ctx context.Context, w *waiter, now time.Time) {
-	within, slack := Day, l.slack(w)
+	slack := l.slack(w)
+	within := Day
 	if deadline, ok := ctx.Deadline(); ok && !w.try {
 		within = deadline.Sub(now)
 	}
@@ -106,7 +107,8 @@ func (l *line) reserve(ctx context.Context, w *waiter, now time.Time) {
 		wait, ok, err = l.k.Turns.Reserve(ctx, l.key, delay, slack, within)
 		return err
 	})
-	switch at := answered.Add(wait); {
+	at := answered.Add(wait)
+	switch {
 	case err != nil:
 	case ok:
 		l.reserved = reservation{at: at, until: now.Add(wait + slack), asked: now}
