@@ -24,8 +24,7 @@ import (
 //   - requests start in the order in which they came, but robots.txt, which decides about the others, goes first. It
 //     keeps the distance like any other request, so the first page of a site waits for one delay as well.
 //
-// What holds in rarer cases is in integration_test/README.md, under Pacing: failures together, a robots.txt that expires
-// while a request waits, several crawlers, and what is forgotten.
+// For rarer cases, such as a robots.txt that expires while a request waits, see Pacing in integration_test/README.md.
 //
 // # Waiting and time-outs
 //

@@ -29,8 +29,7 @@ func (p *Policy) Combined(tokens ...string) Group {
 	return combine(groups)
 }
 
-// combine copies groups of one policy, each with a name, into one group with the name of the first: rules by
-// their parts of the file, and records by their lines.
+// combine copies groups of one policy, each with a name, into one with the name of the first; records by their lines.
 func combine(from []Group) Group {
 	p := from[0].p
 	b := &builder{dialect: p.dialect, reading: p.dialect.reading()}

@@ -190,8 +190,7 @@ func (b *builder) addIndex(value []byte, line int) {
 	b.addRule(value, append(value[:slash+1:slash+1], '$'), line, ruleAllow|ruleDerived)
 }
 
-// addRule adds a rule with a pattern as the file writes it and as the dialect reads it. To RFC 9309, "/%7ea" is kept as
-// "/~a" with "/%7ea" behind it.
+// addRule adds a rule with a pattern as the file writes it, "/%7ea", and as the dialect reads it, "/~a".
 func (b *builder) addRule(written, pattern []byte, line int, flags uint8) {
 	r := rule{at: uint32(len(b.text)), line: uint32(line), flags: flags}
 	plain := kindsOf(pattern)&changedKinds == 0 // most are
