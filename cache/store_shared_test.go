@@ -204,12 +204,12 @@ func (s *lockStore) damage() {
 
 // More origins than a Store is asked for at a time wait for it as long as it answers, and not for one that is silent.
 func TestMissesWaitForAStoreThatIsMerelyBusy(t *testing.T) {
-	const origins = 300 // in five turns of 64
+	const origins = 4*64 + 1 // in five turns of 64
 	for _, row := range []struct {
 		name    string
 		before  func(context.Context, string) error
 		fetches int
-		took    time.Duration
+		took    time.Duration // at most, if the Store is silent
 	}{
 		{"quick", func(context.Context, string) error { time.Sleep(2 * time.Millisecond); return nil }, 0, 10 * time.Millisecond},
 		{"busy", func(context.Context, string) error { time.Sleep(time.Second); return nil }, 0, 5 * time.Second},
@@ -232,7 +232,7 @@ func TestMissesWaitForAStoreThatIsMerelyBusy(t *testing.T) {
 			all() // the Store has them now
 			store.misbehave(row.before)
 			took := all()
-			if got := s.count() - origins; got != row.fetches || took != row.took {
+			if got := s.count() - origins; got != row.fetches || took > row.took || got == 0 && took < row.took {
 				t.Errorf("%s: got %d fetches in %v, want %d in %v", row.name, got, took, row.fetches, row.took)
 			}
 		})
