@@ -126,43 +126,40 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (r *fetch.
 		c.mu.Unlock()
 		return r, until, nil
 	}
-	r, until, flying := c.look(k, e, src)
-	missed := r == nil && src.Load == nil && c.ctx.Err() == nil
-	if missed && e != nil {
-		r = c.terms.newest(e.state, time.Now())
-	}
+	l, flying, err := c.look(k, e, src)
 	c.mu.Unlock()
-	switch {
-	case missed:
-		return r, until, ErrMiss
-	case r != nil:
-		return r, until, nil
-	case flying == nil:
-		return nil, time.Time{}, ErrClosed
+	if flying != nil {
+		return c.wait(ctx, k, flying)
 	}
-	return c.wait(ctx, k, flying)
+	return l.result, l.until, err
 }
 
 // look answers from an entry that may have expired, and starts a fetch if one is due. If that has to be waited for, it
-// returns a flight and no result; the flight is nil if the Cache is closed or src has no Load. c.mu is held.
-func (c *Cache) look(k key, e *entry, src *Source) (*fetch.Result, time.Time, <-chan singleflight.Result) {
-	now := time.Now()
+// returns the flight instead. With ErrMiss, it returns the newest result there is. c.mu is held.
+func (c *Cache) look(k key, e *entry, src *Source) (l landed, flying <-chan singleflight.Result, err error) {
+	now, due := time.Now(), awaited
+	var known *state
+	if e != nil {
+		known = e.state
+		due = c.settle(e, now)
+	}
+	f := c.flights[k]
 	switch {
 	case c.ctx.Err() != nil:
-		return nil, time.Time{}, nil
-	case e == nil:
-		return nil, time.Time{}, c.fly(k, nil, now, src, false)
-	}
-	f, due := c.flights[k], c.settle(e, now)
-	switch {
-	case due == awaited && f != nil && now.Sub(f.began) >= maxBridged && c.terms.bridge(e.state, now) != nil:
-		return e.state.answer, c.terms.until(e.state, now), nil
+		return landed{}, nil, ErrClosed
+	case due == awaited && f != nil && now.Sub(f.began) >= maxBridged && c.terms.bridge(known, now) != nil:
+		return landed{known.answer, c.terms.until(known, now)}, nil, nil
+	case due == awaited && src.Load != nil:
+		return landed{}, c.fly(k, known, now, src, false), nil
 	case due == awaited:
-		return nil, time.Time{}, c.fly(k, e.state, now, src, false)
-	case due == inBackground && f == nil && c.renewals < maxRenewals:
-		c.fly(k, e.state, now, src, true)
+		if known != nil {
+			l.result = c.terms.newest(known, now)
+		}
+		return l, nil, ErrMiss
+	case due == inBackground && src.Load != nil && f == nil && c.renewals < maxRenewals:
+		c.fly(k, known, now, src, true)
 	}
-	return e.result, e.until, nil
+	return e.landed, nil, nil
 }
 
 // settle makes an entry answer with what holds now, for a minute at most, because the wall clock may be set, and less

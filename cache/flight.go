@@ -41,11 +41,8 @@ type landed struct {
 	until  time.Time
 }
 
-// fly joins or starts the flight for k. It returns nil if src has no Load. s is what memory has, or nil. c.mu is held.
+// fly joins or starts the flight for k. s is what memory has, or nil. c.mu is held.
 func (c *Cache) fly(k key, s *state, now time.Time, src *Source, behind bool) <-chan singleflight.Result {
-	if src.Load == nil {
-		return nil
-	}
 	f := c.flights[k]
 	if f == nil {
 		k.Origin = k.Origin.Clone() // it may be part of a caller's URL
