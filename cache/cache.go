@@ -111,8 +111,8 @@ var ErrClosed = errors.New("cache: Get after Close")
 // With LastGood, if the last copy would serve in an outage, Get waits 3 seconds at most for a newer one, even if the
 // copy says must-revalidate. The Load goes on, and until it is done all callers get the copy at once.
 //
-// With a ctx that has ended, Get returns what holds at present. If nothing does, Get starts a fetch and returns
-// ctx.Err().
+// With a ctx that has ended, Get returns what holds at present. If nothing does, Get starts a fetch, unless 1,000 are
+// under way, and returns ctx.Err().
 //
 // The Result is shared and must not be modified. Unless KeepBody is set, its Body is nil, and its Header has only the
 // fields that this package needs (validators, dates, Cache-Control, Vary, Crawler-Price).
@@ -126,7 +126,7 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (r *fetch.
 		c.mu.Unlock()
 		return r, until, nil
 	}
-	l, flying, err := c.look(k, e, src)
+	l, flying, err := c.look(ctx, k, e, src)
 	c.mu.Unlock()
 	if flying != nil {
 		return c.wait(ctx, k, flying)
@@ -136,7 +136,9 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (r *fetch.
 
 // look answers from an entry that may have expired, and starts a fetch if one is due. If that has to be waited for, it
 // returns the flight instead. With ErrMiss, it returns the newest result there is. c.mu is held.
-func (c *Cache) look(k key, e *entry, src *Source) (l landed, flying <-chan singleflight.Result, err error) {
+func (c *Cache) look(
+	ctx context.Context, k key, e *entry, src *Source,
+) (l landed, flying <-chan singleflight.Result, err error) {
 	now, due := time.Now(), awaited
 	var known *state
 	if e != nil {
@@ -149,6 +151,8 @@ func (c *Cache) look(k key, e *entry, src *Source) (l landed, flying <-chan sing
 		return landed{}, nil, ErrClosed
 	case due == awaited && f != nil && now.Sub(f.began) >= maxBridged && c.terms.bridge(known, now) != nil:
 		return landed{known.answer, c.terms.until(known, now)}, nil, nil
+	case due == awaited && src.Load != nil && ctx.Err() != nil && (f != nil || len(c.flights) >= maxUnawaited):
+		return landed{}, nil, ctx.Err()
 	case due == awaited && src.Load != nil:
 		return landed{}, c.fly(k, known, now, src, false), nil
 	case due == awaited:

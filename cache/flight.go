@@ -20,6 +20,11 @@ const (
 	storeAgain    = 5 * time.Second // how long callers leave a Store alone that did not answer
 	maxRenewals   = 32              // fetches without a waiting caller: more would delay those with one
 
+	// maxUnawaited is from how many flights on a caller that does not wait starts none. Nothing else bounds how many
+	// origins it asks for, and each flight takes 12 KB for as long as flightTimeout, whether a Fetcher has a place for it
+	// or not.
+	maxUnawaited = 1000
+
 	// lockWait is how long another process may take to put a result. Those who wait for it poll less and less often,
 	// because there may be hundreds of such origins at once.
 	lockWait            = 15 * time.Second

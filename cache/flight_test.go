@@ -458,3 +458,36 @@ func TestGetWithAnEndedContextStartsTheFetch(t *testing.T) {
 		closeCache(t, c)
 	})
 }
+
+// Get with a context that has ended waits for nothing, so no caller bounds how many fetches it starts.
+func TestFetchesThatNoCallerWaitsForAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 1000
+		c := new(cache.Cache)
+		silent := &site{delay: time.Hour}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		ask := func(ctx context.Context, name string, s *site) error {
+			_, _, err := c.Get(ctx, origin(t, "https://"+name), &cache.Source{Load: s.load})
+			synctest.Wait()
+			return err
+		}
+		for i := range 2 * most {
+			if err := ask(ended, fmt.Sprintf("silent%d.example", i), silent); err != context.Canceled {
+				t.Fatalf("origin %d: got error %v, want %v", i, err, context.Canceled)
+			}
+		}
+		if got := silent.count(); got != most {
+			t.Errorf("%d silent origins are being asked, want %d", got, most)
+		}
+		healthy := &site{serve: always(rules("/private"))}
+		if err := ask(t.Context(), "waited.example", healthy); err != nil || healthy.count() != 1 {
+			t.Errorf("a caller who waits: got error %v and %d fetches, want none and one", err, healthy.count())
+		}
+		time.Sleep(3 * time.Minute) // all have been given up
+		if err := ask(ended, "later.example", healthy); err != context.Canceled || healthy.count() != 2 {
+			t.Errorf("later: got error %v and %d fetches in all, want %v and two", err, healthy.count(), context.Canceled)
+		}
+		closeCache(t, c)
+	})
+}

@@ -35,7 +35,7 @@ func notSentf(format string, args ...any) error { return notSentError{fmt.Errorf
 
 // LateError says that a turn at an origin cannot come before the caller's deadline, or, from [Transport.Try], that it
 // has not come yet. Ask again at At. It is ErrNotSent, and not a time-out: it precedes the deadline. Its text says if
-// robots.txt is being read, Pacer.Turns fails, or another request has to end first.
+// robots.txt has to be read first, Pacer.Turns fails, or another request has to end first.
 type LateError struct {
 	Origin fetch.Origin // where the turn is late: not at the URL's origin, if its robots.txt is redirected
 
@@ -64,7 +64,7 @@ func (e *LateError) Error() string {
 	case e.Paused:
 		text += ", as the site pauses"
 	case e.reading:
-		text += ", as robots.txt is being read"
+		text += ", as robots.txt has to be read first"
 	case e.full:
 		text += ", waiting for another request to the site to end"
 	case e.Delay > 0:

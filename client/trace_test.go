@@ -134,8 +134,8 @@ func TestTraceWaitedSaysHowLongARequestWasHeldBack(t *testing.T) {
 		get(t, c, "http://a.example/4")
 		c.Transport.(*client.Transport).Try(t.Context(), parse("http://a.example/5"))
 		_, err := c.Transport.(*client.Transport).Try(t.Context(), parse("http://b.example/")) // Decided gets this one
-		if err == nil || !strings.HasSuffix(err.Error(), ", as robots.txt is being read") {
-			t.Errorf("got %v, want an error that says that robots.txt is being read", err)
+		if err == nil || !strings.HasSuffix(err.Error(), ", as robots.txt has to be read first") {
+			t.Errorf("got %v, want an error that says that robots.txt has to be read first", err)
 		}
 		want := []string{
 			"http://a.example/1 1s <nil>",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -324,6 +325,41 @@ func TestTryHearsWhyRobotsIsNotAskedFor(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if _, err := gate.Try(t.Context(), u); !errors.Is(err, vault) || !errors.Is(err, client.ErrNotSent) {
 			t.Errorf("then: got %v, want the error of Sign", err)
+		}
+	})
+}
+
+// A Try beyond the fetches that the cache starts for those who do not wait is late as any other: there is a time to ask
+// again, and once the silent origins are given up its robots.txt is read.
+func TestTryBehindAThousandSilentOriginsIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		gate := &client.Transport{Pacer: &client.Pacer{}, Base: roundtrip.Func(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Host != "last.example" {
+				return hang(req)
+			}
+			asked.Add(1)
+			return ok(req)
+		})}
+		defer gate.Shutdown(t.Context())
+		for i := range 1000 {
+			gate.Try(t.Context(), parse(fmt.Sprintf("http://silent%d.example/", i)))
+		}
+		tries := 0
+		for ; tries < 200; tries++ {
+			turn, err := gate.Try(t.Context(), parse("http://last.example/"))
+			if err == nil {
+				turn.End()
+				break
+			}
+			late, isLate := errors.AsType[*client.LateError](err)
+			if !isLate || time.Until(late.At) < 100*time.Millisecond {
+				t.Fatalf("try %d: got %v, want a *LateError with a time to come", tries, err)
+			}
+			time.Sleep(time.Until(late.At))
+		}
+		if tries < 10 || tries == 200 || asked.Load() != 1 {
+			t.Errorf("got a turn after %d tries and %d requests, want one after some ten seconds", tries, asked.Load())
 		}
 	})
 }
