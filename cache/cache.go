@@ -263,14 +263,22 @@ func (c *Cache) Close() error {
 
 // Shutdown ends all fetches, forgets everything in memory, and makes Get return ErrClosed. It waits for each Load to
 // end and for what is being written, and writes the marks that the Store is owed. If the Store then has all of them and
-// is an io.Closer, Shutdown closes it. ctx bounds these waits, but not that Close or the wait for another Shutdown.
+// is an io.Closer, Shutdown closes it. ctx bounds these waits, also that for another Shutdown, but not that Close.
 //
 // The error says what is left: a Load that still runs, or marks that the Store did not take. Call Shutdown again then.
 // If it returns nil, no call of a Load or of the Store is under way. If several Caches share a Store, only the last one
 // may close it: hide its Close from the others, as in struct{ cache.Store; cache.Locker }{store, store}.
 func (c *Cache) Shutdown(ctx context.Context) error {
 	c.once.Do(c.init)
-	c.closing <- struct{}{}
+	select {
+	case c.closing <- struct{}{}:
+	default: // even if ctx has ended, there is no wait where no other Shutdown runs
+		select {
+		case c.closing <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	defer func() { <-c.closing }()
 	c.mu.Lock()
 	c.end()

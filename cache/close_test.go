@@ -154,6 +154,28 @@ func TestCloseWaitsForTheLocksToBeGivenBack(t *testing.T) {
 	}
 }
 
+// A Shutdown waits for another one no longer than its context.
+func TestShutdownWaitsForAnotherWithinItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &closingStore{memStore: memStore{before: on("Put", late)}}
+		c := &cache.Cache{Store: store, Logger: quiet}
+		get(t, c, &site{serve: always(rules("/private"))}, "https://a.example")
+		first := make(chan error)
+		go func() { first <- c.Shutdown(t.Context()) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		err := c.Shutdown(ctx)
+		if took := time.Since(start); err != context.DeadlineExceeded || took != time.Second {
+			t.Errorf("got %v after %v, want %v after a second", err, took, context.DeadlineExceeded)
+		}
+		<-first
+		store.misbehave(nil)
+		closeCache(t, c)
+	})
+}
+
 // Close ends each Load and waits for it. Who waits for one, or comes later, is refused, and waits for no Store.
 func TestGetAfterCloseIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
