@@ -89,11 +89,7 @@ func (e *DisallowedError) Error() string {
 
 // Is makes it ErrNotSent, and fetch.ErrNotPublic too if that is why robots.txt is unreachable.
 func (e *DisallowedError) Is(target error) bool {
-	if target != fetch.ErrNotPublic {
-		return target == ErrNotSent
-	}
-	failure, ok := errors.AsType[*fetch.Failure](e.Unreachable)
-	return ok && failure.Cause == "destination_ip_prohibited"
+	return target == ErrNotSent || target == fetch.ErrNotPublic && errors.Is(e.Unreachable, fetch.ErrNotPublic)
 }
 
 // LogValue returns the text of Error: slog would otherwise log the embedded Answer.

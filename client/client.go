@@ -44,7 +44,8 @@
 //     It may be fetched for another use.
 //   - A [*LateError]: the turn comes after the request's deadline, or [Transport.Try] would have to wait. Ask again
 //     at At.
-//   - fetch.ErrNotPublic, or cache.ErrClosed: the Transport, or the Cache that was given to it, is closed.
+//   - fetch.ErrNotPublic: the address is not public, and fetch.PublicOnly refused it.
+//   - cache.ErrClosed: the Transport, or the Cache that was given to it, is closed.
 //
 // Any other error says what is wrong with the URL, Token, Uses or Sign. No retry helps.
 //

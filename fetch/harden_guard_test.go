@@ -356,7 +356,7 @@ func TestPublicOnlyBehindARedirectIsTheSitesFault(t *testing.T) {
 		return fetch.PublicOnly(new(http.Transport)).DialContext(ctx, network, "127.0.0.1:9")
 	}
 	r := fetched(t, &fetch.Fetcher{Transport: base}, "http://a.test", nil, "disallow")
-	if len(r.Redirects) != 1 || cause(r) != "destination_ip_prohibited" {
-		t.Errorf("got %v after %d redirects, cause %q, want one and destination_ip_prohibited", r, len(r.Redirects), cause(r))
+	if len(r.Redirects) != 1 || cause(r) != "destination_ip_prohibited" || !errors.Is(r.Err, fetch.ErrNotPublic) {
+		t.Errorf("got %v after %d redirects, cause %q, want one, destination_ip_prohibited and ErrNotPublic", r, len(r.Redirects), cause(r))
 	}
 }

@@ -156,11 +156,15 @@ type Failure struct {
 // Error returns Text, which makes Failure an error.
 func (f *Failure) Error() string { return f.Text }
 
+// Is makes it ErrNotPublic if that was the cause.
+func (f *Failure) Is(target error) bool { return target == ErrNotPublic && f.Cause == prohibited }
+
 // Causes that this package gives itself, by RFC 9209 §2.3.
 const (
 	misconfigured = "proxy_configuration_error" // nothing was asked
 	exhausted     = "proxy_internal_error"      // nothing was asked: this process is out of descriptors or memory
 	denied        = "http_request_denied"       // by ObeyWalls
+	prohibited    = "destination_ip_prohibited" // ErrNotPublic
 
 	tooLong = "http_response_header_section_size" // tells In that it is not the status that makes the site unreachable
 )
@@ -178,7 +182,7 @@ func causeOf(err error) string {
 	case errors.Is(err, harden.ErrProxyAuth):
 		return misconfigured
 	case errors.Is(err, ErrNotPublic):
-		return "destination_ip_prohibited"
+		return prohibited
 	case certificate != nil:
 		return "tls_certificate_error"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):

@@ -112,7 +112,7 @@ func refused(u *url.URL, a client.Answer, agreed *agreement.Agreements) Refusal 
 		why = "robots.txt, " + why
 	}
 	p := web.NewProblem(http.StatusForbidden, v.Kind(), "%s", why)
-	if a.Reason == policy.ReasonUnreachable && causeOf(a.Unreachable) != notPublic {
+	if a.Reason == policy.ReasonUnreachable && !errors.Is(a.Unreachable, fetch.ErrNotPublic) {
 		// No refusal by the site, and it may end.
 		p = web.NewProblem(http.StatusServiceUnavailable, v.Kind(), "%s", why)
 		p.RetryAfter = time.Minute
@@ -123,11 +123,7 @@ func refused(u *url.URL, a client.Answer, agreed *agreement.Agreements) Refusal 
 	return Refusal{Problem: p}
 }
 
-// Of RFC 9209 §2.3, as package fetch has them too.
-const (
-	badCertificate = "tls_certificate_error"
-	notPublic      = "destination_ip_prohibited"
-)
+const badCertificate = "tls_certificate_error" // RFC 9209 §2.3, as in package fetch
 
 // causeOf is the error of RFC 9209 §2.3 that package fetch has found at robots.txt, or empty.
 func causeOf(err error) string {
@@ -144,7 +140,7 @@ func failureOf(err error) (status int, kind string) {
 	certificate, _ := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case errors.Is(err, errPrivate):
-		return http.StatusForbidden, notPublic
+		return http.StatusForbidden, "destination_ip_prohibited"
 	case late != nil && late.Timeout():
 		return http.StatusGatewayTimeout, "connection_timeout"
 	case dns != nil:

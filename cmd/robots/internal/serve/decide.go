@@ -152,9 +152,6 @@ func (v *Service) known(d policy.Dialect) *cache.Source {
 	return src
 }
 
-// notPublic is the cause of an address that is not asked (RFC 9209 §2.3.5).
-const notPublic = "destination_ip_prohibited"
-
 // get asks a Cache for what a dialect reads. What it fetches is counted.
 func (v *Service) get(
 	ctx context.Context, c *cache.Cache, o fetch.Origin, d policy.Dialect,
@@ -170,7 +167,9 @@ func (v *Service) get(
 	res, until, err = c.Get(ctx, o, src)
 	switch {
 	case errors.Is(err, fetch.ErrNotPublic): // it was not asked, and will not be: that is an answer
-		failed := &fetch.Failure{Text: err.Error() + ": robots serve --private asks there, too", Cause: notPublic}
+		failed := &fetch.Failure{
+			Text: err.Error() + ": robots serve --private asks there, too", Cause: "destination_ip_prohibited",
+		}
 		return &fetch.Result{Policy: policy.Unreachable(), Err: failed, Time: time.Now(), Dialect: d}, until, nil
 	case err != nil:
 		err = fmt.Errorf("robots.txt of %v was not read: %w", o, err)

@@ -87,7 +87,7 @@ func (v *Service) askPage(w http.ResponseWriter, r *http.Request, view *pageView
 		a.Listings = a.asker.Listings(res, at, said)
 	}
 	// As unreachable it would have people look for the fault there.
-	if failed, ok := res.Err.(*fetch.Failure); !v.Private && ok && failed.Cause == notPublic {
+	if !v.Private && errors.Is(res.Err, fetch.ErrNotPublic) {
 		return release, web.NewProblem(http.StatusUnprocessableEntity, "private",
 			"%s is not in a public network, and this service asks no other. Started as robots serve --private, it does", u.Host)
 	}
