@@ -226,7 +226,7 @@ func (c *Cache) init() {
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.flights = make(map[key]*flight)
 	if c.Store != nil {
-		c.backing = backing.New(c.Store, ErrMiss, cmp.Or(c.Logger, slog.Default()), c.running.Go)
+		c.backing = backing.New(c.Store, cmp.Or(c.Logger, slog.Default()), c.running.Go)
 	}
 }
 

@@ -259,13 +259,13 @@ func (c *Cache) compare(k key, known *state) (st stored, err error) {
 // keep puts a state into the Store and gives the lock back, behind the callers, once one of 64 places is free.
 func (c *Cache) keep(k key, f *flight, n *state, r *fetch.Result, st stored, now time.Time) {
 	name, owed := k.storeKey(), n.mark()
-	data := n.toStore(name, r, st, c.backing.Owes(name) != backing.Mark{})
+	data := n.toStore(name, r, st, c.backing.Debts.Owes(name) != backing.Mark{})
 	if data == nil {
 		owed = backing.Mark{} // what the Store has says as much
 	}
 	var o *backing.Debt
 	if !failed(r) {
-		o = c.backing.Owe(name, owed) // until it is written
+		o = c.backing.Debts.Owe(name, owed) // until it is written
 	}
 	if data != nil {
 		c.backing.Put(name, data, n.retention(now), o, f.unlock)

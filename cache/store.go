@@ -2,8 +2,9 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"time"
+
+	"github.com/robotsgate/robotsgate/cache/internal/backing"
 )
 
 // Store is an optional second level behind the memory of a Cache: for a warm restart, or for several processes that
@@ -40,4 +41,4 @@ type Locker interface {
 }
 
 // ErrMiss is returned by Store.Get, perhaps wrapped, if there is no value for the key.
-var ErrMiss = errors.New("cache: no value")
+var ErrMiss = backing.ErrMiss // "cache: no value"

@@ -24,7 +24,10 @@ const (
 // errDown is the error of a call that was not made: its part is left alone, or too many are under way. No call failed.
 var errDown = errors.New("cache: the store is left alone")
 
-// Store is a cache.Store.
+// ErrMiss is cache.ErrMiss.
+var ErrMiss = errors.New("cache: no value")
+
+// Store is a cache.Store: package cache imports this one.
 type Store interface {
 	Get(ctx context.Context, key string) ([]byte, error)
 	Put(ctx context.Context, key string, data []byte, ttl time.Duration) error
@@ -40,24 +43,23 @@ type Guard struct {
 	HasLocks bool          // the Store is a cache.Locker
 	Close    func() error  // closes the Store, once
 	Errors   atomic.Uint64 // calls that failed, and damaged values
+	Debts    debts         // marks that the Store is owed
 
 	store  Store
 	locker locker
-	miss   error        // cache.ErrMiss
 	run    func(func()) // see New
 
 	reads, locks, writes part
-	debts
 }
 
-// New returns the Guard of a Store whose error for no value is miss. run begins what is done behind the callers.
-func New(store Store, miss error, log *slog.Logger, run func(func())) *Guard {
-	g := &Guard{store: store, miss: miss, run: run}
+// New returns the Guard of a Store. run begins what is done behind the callers.
+func New(store Store, log *slog.Logger, run func(func())) *Guard {
+	g := &Guard{store: store, run: run}
 	g.locker, g.HasLocks = store.(locker)
 	g.reads.init("reading", log, &g.Errors)
 	g.locks.init("locking", log, &g.Errors)
 	g.writes.init("writing", log, &g.Errors)
-	g.owed = make(map[string]*Debt)
+	g.Debts.owed = make(map[string]*Debt)
 	g.Close = sync.OnceValue(func() error {
 		if c, ok := store.(io.Closer); ok {
 			return c.Close()
@@ -73,7 +75,7 @@ func (g *Guard) Read(ctx context.Context, key string) (rec *Record, body []byte,
 	data, found := []byte(nil), false
 	err = g.reads.call(ctx, func(ctx context.Context) error {
 		v, err := g.store.Get(ctx, key)
-		if errors.Is(err, g.miss) {
+		if errors.Is(err, ErrMiss) {
 			return nil
 		}
 		data, found = v, true
@@ -88,7 +90,7 @@ func (g *Guard) Read(ctx context.Context, key string) (rec *Record, body []byte,
 			return nil, nil, err
 		}
 	}
-	if m := g.Owes(key); m.Received.After(rec.received()) {
+	if m := g.Debts.Owes(key); m.Received.After(rec.received()) {
 		return m.Record(key), nil, nil
 	}
 	return rec, body, nil
@@ -115,7 +117,7 @@ func (g *Guard) Put(key string, data []byte, ttl time.Duration, o *Debt, unlock 
 		unlock = func() {}
 	}
 	if !g.writes.enter(ctx) {
-		g.paid(key, o, errDown)
+		g.Debts.paid(key, o, errDown)
 		unlock()
 		return
 	}
@@ -123,7 +125,7 @@ func (g *Guard) Put(key string, data []byte, ttl time.Duration, o *Debt, unlock 
 		defer unlock()
 		defer g.writes.leave()
 		err := g.writes.do(ctx, writeTimeout, func(ctx context.Context) error { return g.store.Put(ctx, key, data, ttl) })
-		if g.paid(key, o, err) {
+		if g.Debts.paid(key, o, err) {
 			g.run(func() { _ = g.Pay(ctx) })
 		}
 	})

@@ -95,13 +95,13 @@ func (g *Guard) Pay(ctx context.Context) error {
 	var paying errgroup.Group
 	for range payers {
 		paying.Go(func() error {
-			for key, o := g.next(); o != nil; key, o = g.next() {
+			for key, o := g.Debts.next(); o != nil; key, o = g.Debts.next() {
 				err := error(errDown)
 				if g.writes.enter(ctx) {
 					err = g.payOne(ctx, key, o.Mark)
 					g.writes.leave()
 				}
-				if g.paid(key, o, err); err != nil {
+				if g.Debts.paid(key, o, err); err != nil {
 					return err
 				}
 			}
@@ -109,10 +109,10 @@ func (g *Guard) Pay(ctx context.Context) error {
 		})
 	}
 	err := paying.Wait()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.busy = false; err != nil {
-		return fmt.Errorf("cache: marks of %d origins are not in the store: %w", len(g.owed), err)
+	g.Debts.mu.Lock()
+	defer g.Debts.mu.Unlock()
+	if g.Debts.busy = false; err != nil {
+		return fmt.Errorf("cache: marks of %d origins are not in the store: %w", len(g.Debts.owed), err)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (g *Guard) payOne(ctx context.Context, key string, m Mark) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	data, err := g.store.Get(ctx, key)
-	if err != nil && !errors.Is(err, g.miss) {
+	if err != nil && !errors.Is(err, ErrMiss) {
 		return err
 	}
 	if rec, _, err := decode(key, data); err == nil && !m.Received.After(rec.received()) {
