@@ -12,10 +12,10 @@
 // Results are kept for an origin and its reader (see Source.Reader): two crawlers fetch each file once each.
 //
 // Behind the memory there can be a Store, for a warm restart or for several processes. "There is no copy" and "it is
-// not known whether there is one" differ: after a Store failed, was late or returned a damaged value, a status
-// of the moment permits nothing, and the Store is asked again within five seconds. Rules with no-store leave a mark
-// there, which says that there were rules, and until when, without the file. Writes happen in the background. Where one
-// fails, the Store gets a mark once it takes values again, or at Close. A Store that fails is bypassed until it recovers.
+// not known whether there is one" differ: after a Store failed, was late or returned a damaged value, a status of the
+// moment permits nothing, and the Store is asked again within five seconds. Rules with no-store leave a mark there,
+// which says that there were rules, and until when, without the file. Writes happen in the background. Where one fails,
+// the Store gets a mark once it takes values again, or at Close. A Store that fails is bypassed until it recovers.
 //
 // Processes that share a Store with locks, such as that of package redisstore, fetch each robots.txt once for all of
 // them. While another process fetches, a miss may wait up to 15 seconds for its result.
@@ -46,9 +46,9 @@ import (
 //
 // Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the dialect reads it as
 // unavailable. They say nothing about the file, so a good copy stays in use, as in an outage. Without a copy, or if
-// Outage is Strict, such a status permits everything, as a 404 does, until its Retry-After has passed, at most 24 hours.
-// If it states none, that is 5 minutes, doubling to an hour if it comes again. It is never less than MinTTL, and no
-// Store gets it.
+// Outage is Strict, such a status permits everything, as a 404 does, until its Retry-After has passed, at most 24
+// hours. If it states none, that is 5 minutes, doubling to an hour if it comes again. It is never less than MinTTL, and
+// no Store gets it.
 type Cache struct {
 	// MaxBytes bounds the memory that results take, by an estimate within 20 % of the heap; an origin counts once for
 	// each reader and dialect. The least recently used gives way, and a result that would not fit by itself is not kept.

@@ -10,16 +10,16 @@ import (
 // Store is an optional second level behind the memory of a Cache: for a warm restart, or for several processes that
 // share what they know. Package cachetest tests an implementation.
 //
-// It holds opaque bytes: status, header and file of an answer, for Caches of all dialects. A value has 600 KiB at most; a
-// longer one is from no Cache, and a Store need not read it. A key is the version of the value, the origin and
-// Source.Reader, with spaces between them. It has up to some 640 bytes, and two may differ in one byte: a Store of files
-// should name them by a hash. A Cache verifies what it reads: a value that was damaged, cut, or written under another
-// key does no harm. But what can write to a Store can write rules.
+// It holds opaque bytes: status, header and file of an answer, for Caches of all dialects. A value has 600 KiB at most;
+// a longer one is from no Cache, and a Store need not read it. A key is the version of the value, the origin and
+// Source.Reader, with spaces between them. It has up to some 640 bytes, and two may differ in one byte: a Store of
+// files should name them by a hash. A Cache verifies what it reads: a value that was damaged, cut, or written under
+// another key does no harm. But what can write to a Store can write rules.
 //
 // Methods must be safe for concurrent use and end when ctx does. At most 64 calls of a kind (Get, Lock, Put) are under
 // way at a time. A Put has 5 seconds, and the others, for which callers may wait, 2 seconds: a call that fails by then
-// is a failure of the Store, and robots.txt is fetched. After five failures in a row, a Cache makes none of that kind for
-// five seconds. A Store that is an io.Closer is closed with its Cache, see [Cache.Close].
+// is a failure of the Store, and robots.txt is fetched. After five failures in a row, a Cache makes none of that kind
+// for five seconds. A Store that is an io.Closer is closed with its Cache, see [Cache.Close].
 type Store interface {
 	// Get returns what was last put under the key, or an error that wraps ErrMiss if there is nothing. Any other error
 	// is a failure of the Store; a damaged value is none, and is returned as it is. The caller must not modify the bytes.

@@ -229,8 +229,8 @@ func (s *sending) receive(res *http.Response) (a response) {
 	if a.err == nil {
 		a.err = s.read(&a, res)
 	}
-	// Reading some multiplexed streams returns io.EOF once we have closed them ourselves. A
-	// time-out would then pass for the end of the file.
+	// Reading some multiplexed streams returns io.EOF once we have closed them ourselves. A time-out would then pass for
+	// the end of the file.
 	if s.ctx.Err() != nil {
 		a.err = context.Cause(s.ctx)
 	}
@@ -256,8 +256,8 @@ func (s *sending) read(a *response, res *http.Response) (err error) {
 	return err
 }
 
-// admit waits for the memory of a file that is longer than usual. To have to wait is no failure
-// of the origin, nor is what that leads to.
+// admit waits for the memory of a file that is longer than usual. To have to wait is no failure of the origin, nor is
+// what that leads to.
 func (s *sending) admit() error {
 	if !s.r.memory.TryAcquire(fileShare) {
 		s.r.crowded = true
@@ -280,8 +280,8 @@ func checkFieldNames(h http.Header) error {
 	return nil
 }
 
-// copyHeader copies a response's header, without cookies: no field must keep the memory alive
-// that the whole header was read into.
+// copyHeader copies a response's header, without cookies: no field must keep the memory alive that the whole header was
+// read into.
 func copyHeader(h http.Header) (http.Header, error) {
 	size := 0
 	c := make(http.Header, len(h))

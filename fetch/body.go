@@ -17,8 +17,8 @@ import (
 // maxFile is how many bytes of a file are parsed, after decoding: the least that RFC 9309 §2.5 allows.
 const maxFile = 500 << 10
 
-// fileShare is what a longer file takes of maxMemory, all at once: if each file held a part
-// and waited for more, all could wait for ever.
+// fileShare is what a longer file takes of maxMemory, all at once: if each file held a part and waited for more, all
+// could wait for ever.
 const fileShare = maxFile + 1
 
 // readFile returns the decoded body of res, at most maxFile and one byte. That byte tells Parse that the file is
@@ -35,8 +35,8 @@ func readFile(res *http.Response, more func() error) (body []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// A connection of ours has the same limit. This one holds for any transport: empty gzip
-	// members could go on for ever without one decoded byte.
+	// A connection of ours has the same limit. This one holds for any transport: empty gzip members could go on for ever
+	// without one decoded byte.
 	sent := &harden.LimitedReader{R: res.Body, Left: harden.MaxConn, Err: harden.ErrTooMuch}
 	var r io.Reader = sent
 	length := res.ContentLength
@@ -59,8 +59,8 @@ func readFile(res *http.Response, more func() error) (body []byte, err error) {
 	return body, nil
 }
 
-// usualFile is a length that few files exceed. More memory has to be admitted, because a stranger
-// chooses how much it is, and for how long.
+// usualFile is a length that few files exceed. More memory has to be admitted, because a stranger chooses how much it
+// is, and for how long.
 const usualFile = 16 << 10
 
 // readAll is io.ReadAll for at most maxFile and one byte. n is the announced length, or below 1.
@@ -106,9 +106,9 @@ func wholeLength(h http.Header) int64 {
 	return end + 1
 }
 
-// beginsWithChunk reports whether b is in chunks (RFC 9112 §7.1). In HTTP/1.0 that is faulty
-// framing (§6.1), but net/http drops the field that tells and takes the chunks for the
-// file. The size of a chunk could then part "Disallow:" from its path.
+// beginsWithChunk reports whether b is in chunks (RFC 9112 §7.1). In HTTP/1.0 that is faulty framing (§6.1), but
+// net/http drops the field that tells and takes the chunks for the file. The size of a chunk could then part
+// "Disallow:" from its path.
 func beginsWithChunk(b []byte) bool {
 	line, rest, _ := bytes.Cut(bytes.TrimLeft(b, "\r\n"), []byte("\n"))
 	size, _, _ := bytes.Cut(line, []byte(";"))
@@ -116,8 +116,8 @@ func beginsWithChunk(b []byte) bool {
 	return err == nil && (int(n) > len(rest) || bytes.HasPrefix(bytes.TrimPrefix(rest[n:], []byte("\r")), []byte("\n")))
 }
 
-// isGzip reports whether the body has to be decoded. A coding that was not offered, or two
-// of them, is an error: undecoded bytes would parse as a file without rules.
+// isGzip reports whether the body has to be decoded. A coding that was not offered, or two of them, is an error:
+// undecoded bytes would parse as a file without rules.
 func isGzip(h http.Header) (bool, error) {
 	var codings []string
 	for c := range strings.SplitSeq(strings.Join(h.Values("Content-Encoding"), ","), ",") {
@@ -138,8 +138,8 @@ func isGzip(h http.Header) (bool, error) {
 
 func gunzip(res *http.Response, r io.Reader) (io.Reader, error) {
 	z, err := gzip.NewReader(r) // of any number of members (RFC 1952 §2.2)
-	// Servers label empty files too. An empty body counts as one if the message states its
-	// length. If it ends with the connection, it may have been cut off.
+	// Servers label empty files too. An empty body counts as one if the message states its length. If it ends with the
+	// connection, it may have been cut off.
 	if err == io.EOF && (res.ContentLength == 0 || len(res.TransferEncoding) > 0) {
 		return http.NoBody, nil
 	}

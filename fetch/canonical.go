@@ -58,8 +58,8 @@ func canonicalHost(host string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("host %q: %w", cut(host), err)
 	}
-	// The trailing dot of a fully qualified name: the same site answers without it, and the
-	// answer must not depend on the spelling.
+	// The trailing dot of a fully qualified name: the same site answers without it, and the answer must not depend on the
+	// spelling.
 	name = strings.TrimSuffix(name, ".")
 	if err := checkName(name); err != nil {
 		return "", fmt.Errorf("host %q: %w", cut(host), err)
@@ -77,8 +77,8 @@ func canonicalIPv6(host string) (string, error) {
 	return "[" + addr.String() + "]", nil
 }
 
-// nameProfile is UTS #46 non-transitional processing for lookup, without two checks that
-// names in use would fail: STD3 rules (an underscore) and hyphens ("r3---sn-x").
+// nameProfile is UTS #46 non-transitional processing for lookup, without two checks that names in use would fail: STD3
+// rules (an underscore) and hyphens ("r3---sn-x").
 var nameProfile = idna.New(
 	idna.MapForLookup(),
 	idna.Transitional(false),
@@ -87,8 +87,8 @@ var nameProfile = idna.New(
 	idna.CheckHyphens(false),
 )
 
-// asciiName maps a name to lower case and A-labels. An ASCII name is only lower-cased: the
-// resolver judges its A-labels.
+// asciiName maps a name to lower case and A-labels. An ASCII name is only lower-cased: the resolver judges its
+// A-labels.
 func asciiName(host string) (string, error) {
 	if strings.IndexFunc(host, func(c rune) bool { return c >= utf8.RuneSelf }) < 0 {
 		return strings.ToLower(host), nil
@@ -107,8 +107,8 @@ func asciiName(host string) (string, error) {
 	return name, nil
 }
 
-// checkName checks an ASCII name in lower case, without trailing dot. It runs after all
-// mapping, which turns some code points into delimiters and others into digits.
+// checkName checks an ASCII name in lower case, without trailing dot. It runs after all mapping, which turns some code
+// points into delimiters and others into digits.
 func checkName(name string) error {
 	if name == "" {
 		return errors.New("the name is empty")
@@ -154,8 +154,8 @@ var inName = func() (in [256]bool) {
 	return in
 }()
 
-// isNumber reports whether some readers take a name with this last label for an IPv4
-// address: digits, or 0x and hexadecimal digits.
+// isNumber reports whether some readers take a name with this last label for an IPv4 address: digits, or 0x and
+// hexadecimal digits.
 func isNumber(label string) bool {
 	rest, set := label, digits
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {

@@ -8,8 +8,8 @@
 //   - an error: the site was not asked, and nothing is known.
 //
 // Fetch reads by RFC 9309, and (*Result).In in another dialect. What a status means in each is one table, in
-// resolution.go. Redirects are followed across hosts (see Fetcher.SameHost), but the rules bind only the origin that was
-// asked. No redirect leads to a more private network than the origin's, as far as addresses are known, or to FTP.
+// resolution.go. Redirects are followed across hosts (see Fetcher.SameHost), but the rules bind only the origin that
+// was asked. No redirect leads to a more private network than the origin's, as far as addresses are known, or to FTP.
 //
 // Requests carry a User-Agent, the accepted types, and validators, and nothing of the caller's. A Transport that adds
 // credentials would give them to every origin: put what adds them above the gate. An ftp origin is read by what is
@@ -135,9 +135,9 @@ func (f *Fetcher) Reader() string {
 	return reader
 }
 
-// Fetch reads the robots.txt of o, by RFC 9309. An error means that the site was not asked, or that Fetch did not wait for its
-// answer: ctx ended, there was no turn (Through) or no memory (64 MiB are for the files under way at once that are
-// longer than 16 KiB), Sign failed, the address is not public (ErrNotPublic), a proxy refused, or a field of the
+// Fetch reads the robots.txt of o, by RFC 9309. An error means that the site was not asked, or that Fetch did not wait
+// for its answer: ctx ended, there was no turn (Through) or no memory (64 MiB are for the files under way at once that
+// are longer than 16 KiB), Sign failed, the address is not public (ErrNotPublic), a proxy refused, or a field of the
 // Fetcher is wrong. Whatever else a server or network does is a Result. No trace or value in ctx reaches the Transport
 // or the server.
 //

@@ -108,9 +108,9 @@ func (o Origin) host() string {
 	return host
 }
 
-// String returns scheme://host[:port], the serialization of RFC 6454 §6.2, with two
-// additions. It keeps an IPv6 zone, and appends " via host[:port]" if the origin is reached
-// under another name. Two origins with the same String are equal.
+// String returns scheme://host[:port], the serialization of RFC 6454 §6.2, with two additions. It keeps an IPv6 zone,
+// and appends " via host[:port]" if the origin is reached under another name. Two origins with the same String are
+// equal.
 func (o Origin) String() string {
 	if o.scheme == 0 {
 		return ""
@@ -121,8 +121,8 @@ func (o Origin) String() string {
 // MarshalText returns String, "" for the zero Origin.
 func (o Origin) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// UnmarshalText reads what MarshalText returns, in any spelling of the host. It fails if
-// the text is not an origin, such as a URL with a path: OriginOf takes those.
+// UnmarshalText reads what MarshalText returns, in any spelling of the host. It fails if the text is not an origin,
+// such as a URL with a path: OriginOf takes those.
 func (o *Origin) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*o = Origin{}
@@ -147,8 +147,8 @@ func (o *Origin) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// RobotsURL returns where the origin's robots.txt is read (RFC 9309 §2.3). Its host is the
-// one to connect to; HostField is the name to ask for.
+// RobotsURL returns where the origin's robots.txt is read (RFC 9309 §2.3). Its host is the one to connect to; HostField
+// is the name to ask for.
 func (o Origin) RobotsURL() *url.URL {
 	return &url.URL{Scheme: o.scheme.String(), Host: o.URLHost(), Path: "/robots.txt"}
 }
@@ -160,8 +160,8 @@ func (o Origin) URLHost() string {
 	return o.name[strings.LastIndexByte(o.name, ' ')+1:]
 }
 
-// HostField returns the Host field (RFC 9110 §7.2) of requests to the origin. An IPv6 zone
-// has a meaning on this machine only and is never sent (RFC 6874 §4).
+// HostField returns the Host field (RFC 9110 §7.2) of requests to the origin. An IPv6 zone has a meaning on this
+// machine only and is never sent (RFC 6874 §4).
 func (o Origin) HostField() string {
 	host := o.host()
 	if i := strings.IndexByte(host, '%'); i >= 0 {
@@ -170,6 +170,6 @@ func (o Origin) HostField() string {
 	return host
 }
 
-// Clone returns an equal origin that shares no memory with the URL it was made from. Any
-// other copy keeps the text of that URL in memory.
+// Clone returns an equal origin that shares no memory with the URL it was made from. Any other copy keeps the text of
+// that URL in memory.
 func (o Origin) Clone() Origin { return Origin{strings.Clone(o.name), o.scheme} }

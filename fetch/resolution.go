@@ -121,8 +121,8 @@ func (r *resolution) run() (*Result, error) {
 	}
 }
 
-// parse reads the rules of a file. Longer ones take turns, while their bytes still count (maxMemory): rules may take six
-// times as much, and of a hundred files that are parsed at once, none would get to the cache that bounds them.
+// parse reads the rules of a file. Longer ones take turns, while their bytes still count (maxMemory): rules may take
+// six times as much, and of a hundred files that are parsed at once, none would get to the cache that bounds them.
 func (r *resolution) parse(body []byte) (*policy.Policy, error) {
 	if r.held > 0 {
 		if err := r.parsing.Acquire(r.own, 1); err != nil {
@@ -156,8 +156,8 @@ func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	if err != nil {
 		return hop{}, r.unreachable(h, a, err)
 	}
-	// RFC 9309 §2.3.1.2: beyond five, crawlers MAY assume that the file is unavailable. A loop
-	// would end there too, only later.
+	// RFC 9309 §2.3.1.2: beyond five, crawlers MAY assume that the file is unavailable. A loop would end there too, only
+	// later.
 	at, wall := next.place(), ""
 	r.cookie = r.cookie || a.cookie
 	loop := slices.Contains(r.seen, at)
@@ -172,8 +172,8 @@ func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	return next, nil
 }
 
-// follow returns where a redirect leads. It must be a URL that robots.txt could be at: a
-// redirect that cannot be followed is an answer that cannot be used, not permission.
+// follow returns where a redirect leads. It must be a URL that robots.txt could be at: a redirect that cannot be
+// followed is an answer that cannot be used, not permission.
 func (h hop) follow(header http.Header) (hop, error) {
 	location := header.Get("Location")
 	if location == "" {
@@ -261,8 +261,8 @@ const (
 	notModified                // RFC 9111 §4.3.3; unreachable unless it was asked for
 )
 
-// statuses has the meaning of a status in the first row that fits. A status without a row is unreachable: an answer that
-// cannot be used never gives permission. Such are a final 1xx, 300, 305, 306, and whatever is outside 100 to 599.
+// statuses has the meaning of a status in the first row that fits. A status without a row is unreachable: an answer
+// that cannot be used never gives permission. Such are a final 1xx, 300, 305, 306, and whatever is outside 100 to 599.
 //
 //   - 206 holds the file or a part of it; see wholeLength.
 //   - 429 asks for fewer requests. Google takes that for a server error.

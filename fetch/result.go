@@ -17,16 +17,16 @@ import (
 	"github.com/robotsgate/robotsgate/policy"
 )
 
-// Result is what an origin answered. Fetch does not change it after returning it. It may be
-// shared; its maps and slices must not be modified.
+// Result is what an origin answered. Fetch does not change it after returning it. It may be shared; its maps and slices
+// must not be modified.
 type Result struct {
 	// Policy is never nil in what Fetch returns. Its decisions give the reason: a rule of the file,
 	// policy.ReasonUnavailable, or policy.ReasonUnreachable.
 	Policy *policy.Policy
 
-	// Err says why the origin is unreachable; nil if and only if it is not. It is a *Failure: text
-	// of at most 1 KiB without control characters, and the kind of the failure. It wraps nothing: a
-	// time-out of ours must not look like the caller's.
+	// Err says why the origin is unreachable; nil if and only if it is not. It is a *Failure: text of at most 1 KiB
+	// without control characters, and the kind of the failure. It wraps nothing: a time-out of ours must not look like the
+	// caller's.
 	Err error
 
 	// Time is when the answer came, or when it was given up.
@@ -35,8 +35,8 @@ type Result struct {
 	// Dialect is the dialect that Policy was read in. Fetch reads by policy.RFC9309, and In in another.
 	Dialect policy.Dialect
 
-	// Truncated reports whether the file is longer than 500 KiB, the least that RFC 9309 §2.5 has a
-	// crawler parse. Parse drops the line that the limit cuts: half of "Disallow: /private" is "Disallow: /".
+	// Truncated reports whether the file is longer than 500 KiB, the least that RFC 9309 §2.5 has a crawler parse. Parse
+	// drops the line that the limit cuts: half of "Disallow: /private" is "Disallow: /".
 	Truncated bool
 
 	// StatusCode and Header are those of the last response, after redirects; 0 and nil if none came. Header is
@@ -52,15 +52,15 @@ type Result struct {
 	// Fetcher.ObeyWalls. False if Err is set.
 	Wall bool
 
-	// Body is the decoded file, up to 500 KiB and one byte, which tells Parse that the
-	// file is longer. It is nil if no file was read; an empty file is empty but not nil.
+	// Body is the decoded file, up to 500 KiB and one byte, which tells Parse that the file is longer. It is nil if no
+	// file was read; an empty file is empty but not nil.
 	Body []byte
 
 	// Redirects are the URLs that were redirected to, in order; nil if there were none. The last gave the answer.
 	Redirects []string
 
-	// RedirectHeaders are what each redirect says about its reuse (RFC 9111), in the order
-	// of Redirects: Age, Cache-Control, Date, Expires and Vary.
+	// RedirectHeaders are what each redirect says about its reuse (RFC 9111), in the order of Redirects: Age,
+	// Cache-Control, Date, Expires and Vary.
 	RedirectHeaders []http.Header
 
 	// RetryAfter is how long the server asks to stay away, with a temporary status such as 429 or a 5xx (RFC 9110
@@ -93,9 +93,9 @@ func (r Result) String() string {
 // LogValue returns what String does.
 func (r Result) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
-// OfTheMoment reports whether r is unavailable because of one request or one moment: it says
-// nothing about the file. RFC 6585 §3, §4 and §5 forbid storing a 428, 429 or 431. A 408, a 421 and
-// a 425 ask for another try. A 5xx is unavailable to policy.Yandex only.
+// OfTheMoment reports whether r is unavailable because of one request or one moment: it says nothing about the file.
+// RFC 6585 §3, §4 and §5 forbid storing a 428, 429 or 431. A 408, a 421 and a 425 ask for another try. A 5xx is
+// unavailable to policy.Yandex only.
 func (r *Result) OfTheMoment() bool { return r.Err == nil && isOfTheMoment(r.StatusCode) }
 
 // isOfTheMoment reports whether a status is about one request or one moment, not about the file.
@@ -111,8 +111,8 @@ func isOfTheMoment(status int) bool {
 // In returns the same answer as dialect d reads it: d decides what the status means and what the file says. If d is r's
 // own dialect, In returns r itself, unless that was stored without its Policy: then In restores it.
 //
-// Rules are read from Body, as Fetch returns it. If it was dropped, the Result is unreachable, and Err says so. An answer
-// that broke off, or could not be used, stays unreachable.
+// Rules are read from Body, as Fetch returns it. If it was dropped, the Result is unreachable, and Err says so. An
+// answer that broke off, or could not be used, stays unreachable.
 func (r *Result) In(d policy.Dialect) *Result {
 	if d == r.Dialect && r.Policy != nil {
 		return r

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// storedURL returns the URL that prev's file came from: only there may its validators be
-// sent. It returns "" if there is no file to validate.
+// storedURL returns the URL that prev's file came from: only there may its validators be sent. It returns "" if there
+// is no file to validate.
 func (r *resolution) storedURL(first hop) string {
 	p := r.prev
 	switch {
@@ -19,8 +19,8 @@ func (r *resolution) storedURL(first hop) string {
 	return first.String()
 }
 
-// setValidators makes a request conditional (RFC 9110 §13.1.2, §13.1.3). The stored header
-// may come from a store that others write to, so only what can be an entity-tag (§8.8.3) is sent.
+// setValidators makes a request conditional (RFC 9110 §13.1.2, §13.1.3). The stored header may come from a store that
+// others write to, so only what can be an entity-tag (§8.8.3) is sent.
 func setValidators(req, stored http.Header) {
 	tag := stored.Get("ETag")
 	opaque := strings.TrimPrefix(tag, "W/")
@@ -62,8 +62,8 @@ func (r *resolution) renewed(h hop, a response) *Result {
 	return r.checkWall(h, a, res, wall)
 }
 
-// updated returns stored as RFC 9111 §3.2 updates it. Age and Date describe one message
-// only: the stored ones go even if the 304 has none.
+// updated returns stored as RFC 9111 §3.2 updates it. Age and Date describe one message only: the stored ones go even
+// if the 304 has none.
 func updated(stored, by http.Header) http.Header {
 	h := maps.Clone(stored)
 	if h == nil {

@@ -1,6 +1,5 @@
-// Package cachetest tests implementations of cache.Store, the second level behind the
-// robots.txt results that package cache keeps (RFC 9309 §2.4). It does for them what
-// testing/fstest does for file systems.
+// Package cachetest tests implementations of cache.Store, the second level behind the robots.txt results that package
+// cache keeps (RFC 9309 §2.4). It does for them what testing/fstest does for file systems.
 package cachetest
 
 import (
@@ -17,10 +16,9 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 )
 
-// TestStore tests what cache.Store promises, and what cache.Locker does if the Store
-// implements it. Each test calls open for a Store that is empty, or at least has none of
-// the keys that the tests use; open may register a cleanup. Run it with -race. It takes eight
-// seconds, because values and locks are to last.
+// TestStore tests what cache.Store promises, and what cache.Locker does if the Store implements it. Each test calls
+// open for a Store that is empty, or at least has none of the keys that the tests use; open may register a cleanup. Run
+// it with -race. It takes eight seconds, because values and locks are to last.
 func TestStore(t *testing.T, open func(t *testing.T) cache.Store) {
 	for _, c := range claims {
 		t.Run(c.name, func(t *testing.T) {
@@ -97,8 +95,8 @@ func (s suite) keysAreApart() {
 	}
 }
 
-// valuesLast tests that values are there for half of their ttl. A Store may count in seconds, and
-// may forget late or never.
+// valuesLast tests that values are there for half of their ttl. A Store may count in seconds, and may forget late or
+// never.
 func (s suite) valuesLast() {
 	const shortest = 4 * time.Second
 	ttls := []time.Duration{shortest, time.Minute, hour, 31 * 24 * hour, 100 * 365 * 24 * hour}
@@ -116,8 +114,7 @@ func (s suite) valuesLast() {
 	}
 }
 
-// callsEnd tests that a call whose context has ended does not wait for anything. It may return
-// what it likes.
+// callsEnd tests that a call whose context has ended does not wait for anything. It may return what it likes.
 func (s suite) callsEnd() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -1,10 +1,10 @@
-// Package dirstore is a cache.Store in a directory of files, one for each key: robots.txt
-// results (RFC 9309 §2.4) survive a restart. Any number of processes on one machine may share the
-// directory: each finds what the others have read. To have one fetch for all, see package redisstore.
+// Package dirstore is a cache.Store in a directory of files, one for each key: robots.txt results (RFC 9309 §2.4)
+// survive a restart. Any number of processes on one machine may share the directory: each finds what the others have
+// read. To have one fetch for all, see package redisstore.
 //
-// After a crash or kill -9 each value is its old or its new version, never a mix; after a power
-// failure the last ones may be damaged. A damaged file harms only its own site, whose robots.txt is
-// fetched anew. The modification time of a file is its expiry: copy the directory with cp -p.
+// After a crash or kill -9 each value is its old or its new version, never a mix; after a power failure the last ones
+// may be damaged. A damaged file harms only its own site, whose robots.txt is fetched anew. The modification time of a
+// file is its expiry: copy the directory with cp -p.
 package dirstore
 
 import (

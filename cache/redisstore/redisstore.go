@@ -1,12 +1,10 @@
-// Package redisstore is a cache.Store in Redis, or in what speaks its protocol: robots.txt
-// results (RFC 9309 §2.4) are shared by all processes that use the server, which fetch
-// each file once for all of them. The clocks of their machines have to agree to a minute: a process takes no
-// result from its future, and fetches the file itself.
+// Package redisstore is a cache.Store in Redis, or in what speaks its protocol: robots.txt results (RFC 9309 §2.4) are
+// shared by all processes that use the server, which fetch each file once for all of them. The clocks of their machines
+// have to agree to a minute: a process takes no result from its future, and fetches the file itself.
 //
-// The server may be alone, under Sentinel or a cluster; see Open. A failover, or a server that
-// comes back without its memory, costs fetches and no more: each process goes on with what it has
-// in its own memory, and puts each file there when it next reads it (sooner, after a restart).
-// If the server has access control (ACL), a user for crawlers is
+// The server may be alone, under Sentinel or a cluster; see Open. A failover, or a server that comes back without its
+// memory, costs fetches and no more: each process goes on with what it has in its own memory, and puts each file there
+// when it next reads it (sooner, after a restart). If the server has access control (ACL), a user for crawlers is
 //
 //	ACL SETUSER crawler on >password ~robotsgate:* &robotsgate:* +@all -@admin -@dangerous
 package redisstore
@@ -30,8 +28,8 @@ import (
 	"github.com/robotsgate/robotsgate/cache"
 )
 
-// Store implements cache.Store and cache.Locker. It is safe for concurrent use and must not be
-// copied. If the server may evict values (maxmemory-policy), that costs fetches and nothing else.
+// Store implements cache.Store and cache.Locker. It is safe for concurrent use and must not be copied. If the server
+// may evict values (maxmemory-policy), that costs fetches and nothing else.
 type Store struct {
 	// Client talks to one server, to the master that Sentinels name, or to a cluster. Open makes one. In the options of
 	// another, set ContextTimeoutEnabled: otherwise a silent server holds each call for five seconds, whatever its
@@ -73,9 +71,8 @@ func (s *Store) Put(ctx context.Context, key string, data []byte, ttl time.Durat
 	return nil
 }
 
-// Lock implements cache.Locker. A goroutine renews the lock until unlock is called, or the
-// lock is lost; ctx is for the call only. After an error, another one gives back what the
-// server may have given all the same.
+// Lock implements cache.Locker. A goroutine renews the lock until unlock is called, or the lock is lost; ctx is for the
+// call only. After an error, another one gives back what the server may have given all the same.
 func (s *Store) Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error) {
 	l := lock{s, s.key("lock:" + key), rand.Text(), max(ttl, 10*time.Millisecond)}
 	if ok, err = s.Client.SetNX(ctx, l.key, l.token, l.ttl).Result(); err != nil {
@@ -137,15 +134,14 @@ func (s *Store) key(key string) string { return cmp.Or(s.Prefix, "robotsgate:") 
 //	redis://host:26379?master_name=mymaster         // the master that a Sentinel names
 //	redis://user:password@host:6379?addr=host2:6379 // a cluster
 //
-// Each addr=host:port is another Sentinel, or another node of the cluster. Name two nodes of a
-// cluster, or one twice; it finds the others. A node that is opened as one server answers MOVED. For
-// Sentinels, a user and password before the host are theirs, and username= and password= those of
-// the master.
+// Each addr=host:port is another Sentinel, or another node of the cluster. Name two nodes of a cluster, or one twice;
+// it finds the others. A node that is opened as one server answers MOVED. For Sentinels, a user and password before the
+// host are theirs, and username= and password= those of the master.
 //
-// With rediss:// instead of redis:// it speaks TLS. It trusts the roots of the system, for
-// which Linux reads SSL_CERT_FILE and SSL_CERT_DIR. Other parameters, such as pool_size and
-// dial_timeout, are those of redis.ParseURL, redis.ParseFailoverURL and redis.ParseClusterURL. In
-// a password, what is neither letter nor digit must be escaped, / as %2F.
+// With rediss:// instead of redis:// it speaks TLS. It trusts the roots of the system, for which Linux reads
+// SSL_CERT_FILE and SSL_CERT_DIR. Other parameters, such as pool_size and dial_timeout, are those of redis.ParseURL,
+// redis.ParseFailoverURL and redis.ParseClusterURL. In a password, what is neither letter nor digit must be escaped, /
+// as %2F.
 //
 // The client has 64 connections at most (pool_size; in a cluster, to each node). It keeps to deadlines and does
 // not retry, which a cache.Cache does itself. A redisturns.Store can share it. No server need run yet.

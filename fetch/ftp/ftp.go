@@ -1,6 +1,6 @@
-// Package ftp reads files over FTP (RFC 959, RFC 2428) for an http.Transport that it is registered with. Below the gate,
-// such a transport has robots.txt read over FTP, too. Copies of an http.Transport forget what was registered, so with
-// fetch.PublicOnly it is the copy that needs it, with the copy's dialer:
+// Package ftp reads files over FTP (RFC 959, RFC 2428) for an http.Transport that it is registered with. Below the
+// gate, such a transport has robots.txt read over FTP, too. Copies of an http.Transport forget what was registered, so
+// with fetch.PublicOnly it is the copy that needs it, with the copy's dialer:
 //
 //	t := fetch.PublicOnly(http.DefaultTransport.(*http.Transport))
 //	t.RegisterProtocol("ftp", &ftp.Transport{DialContext: t.DialContext})
@@ -162,9 +162,9 @@ func (s *session) logIn() error {
 	return nil
 }
 
-// connectData opens the data connection, to the port that the server names and to no other
-// address than the control connection's: what PASV says there could be any machine that we
-// reach and the server does not (CVE-2020-8284). Active mode would let it connect to us.
+// connectData opens the data connection, to the port that the server names and to no other address than the control
+// connection's: what PASV says there could be any machine that we reach and the server does not (CVE-2020-8284). Active
+// mode would let it connect to us.
 func (s *session) connectData() error {
 	peer := netip.AddrPort{}
 	if at := s.control.RemoteAddr(); at != nil {
@@ -184,8 +184,8 @@ func (s *session) connectData() error {
 	return err
 }
 
-// passive returns the port that the server listens on. It asks with EPSV, whose reply has
-// nothing else, and with PASV if the server does not know that.
+// passive returns the port that the server listens on. It asks with EPSV, whose reply has nothing else, and with PASV
+// if the server does not know that.
 func (s *session) passive() (port uint16, err error) {
 	r := s.do("EPSV")
 	read, code := extendedPort, 229
@@ -295,8 +295,8 @@ func (s *session) awaitEnd() {
 	}
 }
 
-// Read reads the file. Its end is that of the data connection, which says nothing about why
-// it ended: the reply that follows does (RFC 959 §3.4.1, §5.4).
+// Read reads the file. Its end is that of the data connection, which says nothing about why it ended: the reply that
+// follows does (RFC 959 §3.4.1, §5.4).
 func (s *session) Read(p []byte) (int, error) {
 	n, err := s.data.Read(p)
 	switch {

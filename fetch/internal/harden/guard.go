@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// Guard refuses connections that a redirect must not lead to. The caller chose the origin,
-// but the origin chooses the redirects: none may reach a more private network than the
-// origin's. A Guard serves the requests for one origin and their redirects.
+// Guard refuses connections that a redirect must not lead to. The caller chose the origin, but the origin chooses the
+// redirects: none may reach a more private network than the origin's. A Guard serves the requests for one origin and
+// their redirects.
 type Guard struct {
 	named privacy // of the origin, as far as its name tells
 
@@ -34,9 +34,9 @@ func (p privacy) String() string {
 	return [...]string{"public", "private", "local or reserved", "unknown"}[p]
 }
 
-// CheckHost returns an error if a URL's host is an address, or localhost, that must not be
-// connected to after so many redirects. It is called before a transport, or its proxy,
-// sees the host. While the origin's address is unknown, its name is what counts.
+// CheckHost returns an error if a URL's host is an address, or localhost, that must not be connected to after so many
+// redirects. It is called before a transport, or its proxy, sees the host. While the origin's address is unknown, its
+// name is what counts.
 func (g *Guard) CheckHost(host string, redirects int) error {
 	addr, err := netip.ParseAddr(host)
 	switch {
@@ -48,8 +48,8 @@ func (g *Guard) CheckHost(host string, redirects int) error {
 	return g.judge(addr, redirects, g.named)
 }
 
-// judge returns an error if addr must not be connected to after so many redirects. origin is what
-// the origin counts as while its address is unknown.
+// judge returns an error if addr must not be connected to after so many redirects. origin is what the origin counts as
+// while its address is unknown.
 func (g *Guard) judge(addr netip.Addr, redirects int, origin privacy) error {
 	if redirects == 0 {
 		return nil // the caller chose it
@@ -85,8 +85,8 @@ func (g *Guard) reached(addr netip.Addr) {
 	}
 }
 
-// Presume notes what can be known from the origin's name alone. A name may belong to a private
-// network, but only localhost is this machine.
+// Presume notes what can be known from the origin's name alone. A name may belong to a private network, but only
+// localhost is this machine.
 func (g *Guard) Presume(host string) {
 	switch addr, err := netip.ParseAddr(host); {
 	case err == nil && embedsAnother(addr):
@@ -105,12 +105,12 @@ func isLocalhost(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// nat64 is where a network without IPv4 finds all IPv4 addresses (RFC 6052 §2.1). A network
-// with a prefix of its own, among public addresses, cannot be recognized.
+// nat64 is where a network without IPv4 finds all IPv4 addresses (RFC 6052 §2.1). A network with a prefix of its own,
+// among public addresses, cannot be recognized.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// tunnels are the other prefixes whose addresses hold one of another network: local NAT64
-// (RFC 8215), 6to4 (RFC 3056), Teredo (RFC 4380).
+// tunnels are the other prefixes whose addresses hold one of another network: local NAT64 (RFC 8215), 6to4 (RFC 3056),
+// Teredo (RFC 4380).
 var tunnels = prefixes("64:ff9b:1::/48", "2002::/16", "2001::/32")
 
 // prefixes parses networks.
@@ -139,9 +139,8 @@ func privacyOf(addr netip.Addr) privacy {
 	if !addr.IsValid() {
 		return hidden
 	}
-	// The threat is a private address behind the prefix (RFC 6052 §5.1), which should not be
-	// there (§3.1). To refuse all of the prefix would refuse, on such a network, each redirect
-	// from a site with IPv6 to a site without.
+	// The threat is a private address behind the prefix (RFC 6052 §5.1), which should not be there (§3.1). To refuse all
+	// of the prefix would refuse, on such a network, each redirect from a site with IPv6 to a site without.
 	if nat64.Contains(addr) {
 		if b := addr.As16(); privacyOf(netip.AddrFrom4([4]byte(b[12:]))) == global {
 			return global
@@ -159,9 +158,9 @@ func privacyOf(addr netip.Addr) privacy {
 	return special // outside 2000::/3 nothing is globally routed
 }
 
-// registries have the privacy of an address in the first row that fits. They follow the
-// special-purpose registries of IANA (RFC 6890), less what they call globally reachable.
-// 6to4, Teredo and local NAT64 are special whatever they hold: sites do without them.
+// registries have the privacy of an address in the first row that fits. They follow the special-purpose registries of
+// IANA (RFC 6890), less what they call globally reachable. 6to4, Teredo and local NAT64 are special whatever they hold:
+// sites do without them.
 var registries = [...]struct {
 	privacy  privacy
 	networks networks

@@ -72,8 +72,8 @@ func (r *Request) Transport(base *http.Transport) *http.Transport {
 		}
 	}
 
-	// A site is needed once a day. Each idle connection would cost three goroutines and a
-	// descriptor, and on a reused one net/http would resend requests by itself.
+	// A site is needed once a day. Each idle connection would cost three goroutines and a descriptor, and on a reused one
+	// net/http would resend requests by itself.
 	t.DisableKeepAlives = true
 	t.WriteBufferSize = 1 << 10 // for one request, of some 200 bytes
 	t.MaxResponseHeaderBytes = min(cmp.Or(t.MaxResponseHeaderBytes, MaxHeader), MaxHeader)
@@ -168,8 +168,8 @@ func (r *Request) check(addr netip.Addr) error {
 	if r.Proxied {
 		return nil
 	}
-	// If the origin's address is still unknown, the origin was reached through a proxy. It counts as
-	// public then: no redirect reaches a private host past the proxy.
+	// If the origin's address is still unknown, the origin was reached through a proxy. It counts as public then: no
+	// redirect reaches a private host past the proxy.
 	return r.Guard.judge(addr, r.Redirects, global)
 }
 
@@ -223,8 +223,8 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
-// LimitedReader reads Left bytes from R and then fails with Err. An io.LimitedReader would
-// pretend that the end was reached.
+// LimitedReader reads Left bytes from R and then fails with Err. An io.LimitedReader would pretend that the end was
+// reached.
 type LimitedReader struct {
 	R    io.Reader
 	Left int64
