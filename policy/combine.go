@@ -2,13 +2,12 @@ package policy
 
 import "slices"
 
-// Combined returns the group of a crawler that answers to several product tokens at once.
-// It combines the groups of all tokens (RFC 9309 §2.2.1). If no token has a group, it is the
-// default group. By contrast, Group(token, fallbacks...) returns the first group that
-// exists.
+// Combined returns the group of a crawler that answers to several product tokens at once. It combines the groups of all
+// tokens (RFC 9309 §2.2.1). If no token has a group, it is the default group. By contrast, Group(token, fallbacks...)
+// returns the first group that exists.
 //
-// Each call copies rules and records. The Group does not retain p: a program that is a
-// single crawler can keep the Group, which takes a fraction of the memory, and drop p.
+// Each call copies rules and records. The Group does not retain p: a program that is a single crawler can keep the
+// Group, which takes a fraction of the memory, and drop p.
 func (p *Policy) Combined(tokens ...string) Group {
 	star := p.Group("*")
 	if star.p.reason != 0 {

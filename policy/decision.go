@@ -32,20 +32,18 @@ func (r Rule) String() string {
 	return field + " " + r.Pattern
 }
 
-// A Decision tells whether a target may be accessed, and why. The zero value does not allow
-// and gives no reason.
+// A Decision tells whether a target may be accessed, and why. The zero value does not allow and gives no reason.
 type Decision struct {
 	Allowed bool
 	Reason  Reason
 
-	// Rule is the rule that decided. If none did (ReasonNoRule), it is the group's rule with
-	// an empty pattern, if there is one, else the zero Rule. A rule with an empty pattern matches
-	// nothing; it states that everything is allowed. In the Original dialect it ends the search,
-	// and in the Yandex dialect an empty Disallow matches like "Allow: /".
+	// Rule is the rule that decided. If none did (ReasonNoRule), it is the group's rule with an empty pattern, if there is
+	// one, else the zero Rule. A rule with an empty pattern matches nothing; it states that everything is allowed. In the
+	// Original dialect it ends the search, and in the Yandex dialect an empty Disallow matches like "Allow: /".
 	Rule Rule
 
-	// GroupToken is the name of the group that decided, as the file writes it: "*" for the
-	// default group. It is empty if no group applies, and for /robots.txt.
+	// GroupToken is the name of the group that decided, as the file writes it: "*" for the default group. It is empty if
+	// no group applies, and for /robots.txt.
 	GroupToken string
 }
 
@@ -102,8 +100,8 @@ func printable(s string) string {
 type Reason uint8
 
 const (
-	// ReasonNoRule: no rule matched, or no group applies (§2.2.2: allowed).
-	// /robots.txt itself is always allowed for this reason.
+	// ReasonNoRule: no rule matched, or no group applies (§2.2.2: allowed). /robots.txt itself is always allowed for this
+	// reason.
 	ReasonNoRule Reason = iota + 1
 
 	// ReasonRule: the rule in the Decision matched.
@@ -115,8 +113,8 @@ const (
 	// ReasonUnreachable: robots.txt could not be fetched (§2.3.1.4: disallowed).
 	ReasonUnreachable
 
-	// ReasonUse: a statement in robots.txt disallows a use that was asked about. The rules allow
-	// the target, but Allowed is false. No Policy decides so; package client does.
+	// ReasonUse: a statement in robots.txt disallows a use that was asked about. The rules allow the target, but Allowed
+	// is false. No Policy decides so; package client does.
 	ReasonUse
 )
 

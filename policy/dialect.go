@@ -7,9 +7,9 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
-// A Dialect is how a family of crawlers reads robots.txt. The zero value is RFC9309, which a new crawler should use. The
-// others, Google, Yandex, Bing and Original, answer the question "what would that crawler make of this file?". Whatever
-// an engine does not document follows RFC 9309.
+// A Dialect is how a family of crawlers reads robots.txt. The zero value is RFC9309, which a new crawler should use.
+// The others, Google, Yandex, Bing and Original, answer the question "what would that crawler make of this file?".
+// Whatever an engine does not document follows RFC 9309.
 //
 // Each rule of a dialect has a grade: documented by the engine, observed in its own software, or ours where there is
 // neither.
@@ -20,20 +20,18 @@ const (
 	// Crawl-delay counts in seconds, Request-rate as Seznam documents it.
 	RFC9309 Dialect = iota
 
-	// Google is the reading of Google's published parser (github.com/google/robotstxt). Observed: verdicts and
-	// lines are those of the parser in every case tried. It accepts misspelt fields, a missing colon and fields
-	// with a longer name. A user-agent line names its leading letters, "-" and "_"; the token that is asked for is
-	// compared whole. URLs are compared as given. Allowing index.html also allows its directory. Documented: Crawl-delay
-	// is ignored.
+	// Google is the reading of Google's published parser (github.com/google/robotstxt). Observed: verdicts and lines are
+	// those of the parser in every case tried. It accepts misspelt fields, a missing colon and fields with a longer name.
+	// A user-agent line names its leading letters, "-" and "_"; the token that is asked for is compared whole. URLs are
+	// compared as given. Allowing index.html also allows its directory. Documented: Crawl-delay is ignored.
 	Google
 
 	// Yandex is the reading of the robots.txt tester of Yandex Webmaster. Where its documentation differs, the
 	// tester counts.
 	//
-	// Observed in July 2026: a blank line ends nothing; an empty Disallow is "Allow: /", and an empty Allow is
-	// nothing; the rule with the most literal bytes decides, not counting "*" and a final "$"; allow wins a tie; a
-	// user-agent line of several words names another crawler, unless it begins with "*"; groups with the same name
-	// are combined.
+	// Observed in July 2026: a blank line ends nothing; an empty Disallow is "Allow: /", and an empty Allow is nothing;
+	// the rule with the most literal bytes decides, not counting "*" and a final "$"; allow wins a tie; a user-agent line
+	// of several words names another crawler, unless it begins with "*"; groups with the same name are combined.
 	//
 	// Documented by Yandex (2018 to 2026): a user-agent line names every token that it contains; crawlers whose names
 	// begin with Yandex fall back to Yandex; rules past the 2,048th, and those longer than 1,024 characters, do not
@@ -103,8 +101,8 @@ const (
 	delayWindow // seconds, clamped to 1 to 30
 )
 
-// readings is the table of differences between the dialects: whatever is not in it is the same
-// for all. It is never written to.
+// readings is the table of differences between the dialects: whatever is not in it is the same for all. It is never
+// written to.
 var readings = [...]reading{
 	RFC9309: {
 		name: "RFC9309", lines: scan.RFC9309, escape: escapeRFC, delay: delaySeconds,
@@ -143,8 +141,7 @@ func (d Dialect) String() string {
 	return fmt.Sprintf("Dialect(%d)", uint8(d))
 }
 
-// MarshalText returns the name of the constant. It fails for a value outside
-// the constants.
+// MarshalText returns the name of the constant. It fails for a value outside the constants.
 func (d Dialect) MarshalText() ([]byte, error) {
 	if int(d) >= len(readings) {
 		return nil, fmt.Errorf("policy: %v is no dialect; use one of %s", d, dialectNames())

@@ -6,8 +6,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
-// escaping names a normal form for percent-encoding. Patterns and targets are
-// brought to it before they are compared byte by byte (RFC 9309 §2.2.2).
+// escaping names a normal form for percent-encoding. Patterns and targets are brought to it before they are compared
+// byte by byte (RFC 9309 §2.2.2).
 type escaping uint8
 
 const (
@@ -20,18 +20,17 @@ const (
 	// because its octets are counted as written, until compared decodes them.
 	escapeRFC escaping = iota
 
-	// escapeGoogle: in a pattern octets from 0x80 are escaped and the hex digits
-	// of escapes are raised. Targets are taken as they are.
+	// escapeGoogle: in a pattern octets from 0x80 are escaped and the hex digits of escapes are raised. Targets are taken
+	// as they are.
 	escapeGoogle
 
-	// escapeDecode: every escape but %2F is decoded (1996 draft). Octets that could not
-	// stand in a file are escaped instead, whether they were or not, so that the result
-	// can be written as one. No two strings that differ become equal by that.
+	// escapeDecode: every escape but %2F is decoded (1996 draft). Octets that could not stand in a file are escaped
+	// instead, whether they were or not, so that the result can be written as one. No two strings that differ become equal
+	// by that.
 	escapeDecode
 )
 
-// A kindSet is a set of kinds of bytes. There are 64 kinds, the rarest in targets first: it
-// rules out the most.
+// A kindSet is a set of kinds of bytes. There are 64 kinds, the rarest in targets first: it rules out the most.
 type kindSet uint64
 
 // key returns the number of the first kind of the set.
@@ -114,10 +113,9 @@ func appendNormal[S string | []byte](e escaping, dst []byte, s S, target bool) [
 	return dst
 }
 
-// appendCompared appends a piece of a pattern, which is in normal form, as it is compared
-// with targets: an escape of a reserved byte that equals it is decoded, or replaced by a star
-// if plain. query reports whether the piece begins in the query. After a "?" it always is
-// there, and after a star it may be.
+// appendCompared appends a piece of a pattern, which is in normal form, as it is compared with targets: an escape of a
+// reserved byte that equals it is decoded, or replaced by a star if plain. query reports whether the piece begins in
+// the query. After a "?" it always is there, and after a star it may be.
 func appendCompared[S string | []byte](dst []byte, piece S, query, plain bool) []byte {
 	for i := 0; i < len(piece); i++ {
 		c := piece[i]
@@ -142,9 +140,9 @@ func compared(piece string, query bool) string {
 	return string(appendCompared(nil, piece, query, false))
 }
 
-// equalsEscape reports whether c is reserved (RFC 3986 §2.2) and means the same as its
-// escape, in the query or in the path. "*" and "$" are special in a pattern unless they are
-// escaped (§2.2.3), and "#" ends a target and a line: they are compared escaped.
+// equalsEscape reports whether c is reserved (RFC 3986 §2.2) and means the same as its escape, in the query or in the
+// path. "*" and "$" are special in a pattern unless they are escaped (§2.2.3), and "#" ends a target and a line: they
+// are compared escaped.
 func equalsEscape(c byte, query bool) bool {
 	switch c {
 	case ':', '[', ']', '@', '!', '&', '\'', '(', ')', '+', ',', ';', '=':

@@ -10,28 +10,24 @@ const robots = "/robots.txt"
 
 // Decide reports whether the target may be accessed, and by which rule.
 //
-// The target is path and query as they are sent (RFC 9112 §3.2), without fragment. An empty
-// target means "/". A missing slash in front is added. Scheme and authority of an absolute
-// URL are ignored.
+// The target is path and query as they are sent (RFC 9112 §3.2), without fragment. An empty target means "/". A missing
+// slash in front is added. Scheme and authority of an absolute URL are ignored.
 //
-// A byte and its escape are the same (§2.2.2), except where the byte separates: "/" in the
-// path is not %2F, and the "?" that begins the query is not %3F. A rule such as "/*%2Fa"
-// matches a "%2F" in the path and in the query. What has to be escaped counts as the three bytes
-// of its escape, also to a star: "/*9" matches "/%97". The Google dialect compares as written.
-// The Original dialect distinguishes %2F from "/" everywhere.
+// A byte and its escape are the same (§2.2.2), except where the byte separates: "/" in the path is not %2F, and the "?"
+// that begins the query is not %3F. A rule such as "/*%2Fa" matches a "%2F" in the path and in the query. What has to
+// be escaped counts as the three bytes of its escape, also to a star: "/*9" matches "/%97". The Google dialect compares
+// as written. The Original dialect distinguishes %2F from "/" everywhere.
 //
-// Dot segments and double slashes are compared as written: "//private" and "/a/../private" are
-// not "/private", though servers may serve one for the other.
+// Dot segments and double slashes are compared as written: "//private" and "/a/../private" are not "/private", though
+// servers may serve one for the other.
 //
-// Of the rules that match, the one with the most bytes decides, then allow before disallow,
-// then the rule further up (§2.2.2). The Yandex dialect counts literal bytes only. In the
-// Original dialect the first rule that matches decides, and one with an empty pattern allows
-// what no rule above it matches. The target "/robots.txt" is always allowed, also with letters
-// percent-encoded if the dialect decodes them. With a query it is another resource, and rules
-// apply.
+// Of the rules that match, the one with the most bytes decides, then allow before disallow, then the rule further up
+// (§2.2.2). The Yandex dialect counts literal bytes only. In the Original dialect the first rule that matches decides,
+// and one with an empty pattern allows what no rule above it matches. The target "/robots.txt" is always allowed, also
+// with letters percent-encoded if the dialect decodes them. With a query it is another resource, and rules apply.
 //
-// The time of Decide grows with the length of the target and the number of rules. Bound the
-// length of a target that is untrusted, as package client does.
+// The time of Decide grows with the length of the target and the number of rules. Bound the length of a target that is
+// untrusted, as package client does.
 func (g Group) Decide(target string) Decision {
 	target = originForm(target)
 	switch {

@@ -25,14 +25,12 @@ const (
 // Parse reads a robots.txt file as RFC 9309 specifies: it is RFC9309.Parse(data).
 func Parse(data []byte) *Policy { return RFC9309.Parse(data) }
 
-// Parse reads a robots.txt file as the dialect does. It cannot fail: lines that make no
-// sense are skipped (RFC 9309 §2.3.1.5). It reads at most 500 KiB (§2.5) and drops the line
-// that this limit cuts. The Policy does not retain data.
+// Parse reads a robots.txt file as the dialect does. It cannot fail: lines that make no sense are skipped (RFC 9309
+// §2.3.1.5). It reads at most 500 KiB (§2.5) and drops the line that this limit cuts. The Policy does not retain data.
 //
-// Two kinds of files are judged whole. In the Yandex dialect, a file above 500 KiB permits
-// everything, as Unavailable does. A file whose rules take more than 1 MiB
-// percent-encoded disallows everything, as Unreachable does: no server sends one in good
-// faith. So no Policy takes 3 MiB.
+// Two kinds of files are judged whole. In the Yandex dialect, a file above 500 KiB permits everything, as Unavailable
+// does. A file whose rules take more than 1 MiB percent-encoded disallows everything, as Unreachable does: no server
+// sends one in good faith. So no Policy takes 3 MiB.
 func (d Dialect) Parse(data []byte) *Policy {
 	r := d.reading()
 	if r.oversizeOK && len(data) > scan.Limit {
@@ -100,8 +98,8 @@ func (b *builder) read(data []byte) {
 	b.endGroup()
 }
 
-// userAgent begins a group, or adds a name to the one that has no rules yet.
-// Only rules part the two: other records must not end a group (§2.2.4).
+// userAgent begins a group, or adds a name to the one that has no rules yet. Only rules part the two: other records
+// must not end a group (§2.2.4).
 func (b *builder) userAgent(value []byte, line int) {
 	if !b.inAgents {
 		b.endGroup()
@@ -144,8 +142,8 @@ func (b *builder) endGroup() {
 	b.inGroup, b.inAgents = false, false
 }
 
-// sortRules sorts the rules of a group by precedence. It sorts numbers, because sorting the rules
-// themselves makes Parse half as slow again.
+// sortRules sorts the rules of a group by precedence. It sorts numbers, because sorting the rules themselves makes
+// Parse half as slow again.
 func (b *builder) sortRules(rules []rule) {
 	b.order, b.moved = b.order[:0], append(b.moved[:0], rules...)
 	for i := range rules {
@@ -180,8 +178,8 @@ func (b *builder) ruleLine(value []byte, line int, flags uint8) {
 	}
 }
 
-// addIndex adds to an allow rule for .../index.htm, or with a longer name, one for exactly .../:
-// a server answers both with the same page.
+// addIndex adds to an allow rule for .../index.htm, or with a longer name, one for exactly .../: a server answers both
+// with the same page.
 func (b *builder) addIndex(value []byte, line int) {
 	slash := bytes.LastIndexByte(value, '/')
 	if slash < 0 || !bytes.HasPrefix(value[slash:], []byte("/index.htm")) {
@@ -252,8 +250,7 @@ func mustHave(pattern []byte, wild bool) key {
 	return k | keyAnywhere
 }
 
-// record keeps any other record (§2.2.4). A Sitemap is for every crawler, so it is in
-// no group wherever it stands.
+// record keeps any other record (§2.2.4). A Sitemap is for every crawler, so it is in no group wherever it stands.
 func (b *builder) record(field, value []byte, line int, sitemap bool) {
 	if !isFieldName(field) {
 		return
@@ -355,8 +352,8 @@ func (r *reading) crawlDelay(value string) (time.Duration, bool) {
 	return d, ok
 }
 
-// parseSeconds reads digits with or without a decimal fraction. Exponents, signs
-// and units are no plain value: "1e300" would overflow to a negative Duration.
+// parseSeconds reads digits with or without a decimal fraction. Exponents, signs and units are no plain value: "1e300"
+// would overflow to a negative Duration.
 func parseSeconds(s string) (time.Duration, bool) {
 	whole, fraction, _ := strings.Cut(s, ".")
 	if whole+fraction == "" || !isDigits(whole) || !isDigits(fraction) {

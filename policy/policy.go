@@ -1,11 +1,10 @@
-// Package policy decides what a robots.txt file permits. It implements the rules of the
-// Robots Exclusion Protocol and how they match (RFC 9309 §2.2).
+// Package policy decides what a robots.txt file permits. It implements the rules of the Robots Exclusion Protocol and
+// how they match (RFC 9309 §2.2).
 //
-// A file consists of groups. A group names crawlers by their product tokens and lists rules
-// that allow or disallow paths. The token "*" stands for all crawlers that no other group
-// names. [Parse] reads a file into a [Policy]. [Policy.Decide] answers for one crawler and
-// one target; its [Decision] names the rule and line that decided. A crawler that asks more
-// than once keeps its [Group]:
+// A file consists of groups. A group names crawlers by their product tokens and lists rules that allow or disallow
+// paths. The token "*" stands for all crawlers that no other group names. [Parse] reads a file into a [Policy].
+// [Policy.Decide] answers for one crawler and one target; its [Decision] names the rule and line that decided. A
+// crawler that asks more than once keeps its [Group]:
 //
 //	p := policy.Parse(body)
 //	g := p.Group(policy.ProductToken("ExampleBot/1.0 (+https://example.com/bot)"))
@@ -13,19 +12,17 @@
 //		log.Print(d) // disallowed by line 3: Disallow: /search (user-agent: *)
 //	}
 //
-// A target is what a request line carries: path and query in their encoded form, as
-// url.URL.RequestURI returns them. Do not pass the decoded url.URL.Path: it has lost the
-// query and the difference between "/" and "%2F".
+// A target is what a request line carries: path and query in their encoded form, as url.URL.RequestURI returns them. Do
+// not pass the decoded url.URL.Path: it has lost the query and the difference between "/" and "%2F".
 //
 // Some crawlers read the same file differently; see [Dialect].
 //
-// The package knows nothing of HTTP or origins. A caller that received no file uses
-// [Unavailable] or [Unreachable] instead (§2.3.1). [Policy.Records] yields every other line
-// that has a field, such as Sitemap or Crawl-delay. None of them decides whether a target
-// may be fetched. Package page reads what pages say about their use.
+// The package knows nothing of HTTP or origins. A caller that received no file uses [Unavailable] or [Unreachable]
+// instead (§2.3.1). [Policy.Records] yields every other line that has a field, such as Sitemap or Crawl-delay. None of
+// them decides whether a target may be fetched. Package page reads what pages say about their use.
 //
-// All types are safe for concurrent use: nothing is written after Parse. No file makes Parse
-// fail or panic. Time and memory grow in proportion to the size of the file.
+// All types are safe for concurrent use: nothing is written after Parse. No file makes Parse fail or panic. Time and
+// memory grow in proportion to the size of the file.
 package policy
 
 import (
@@ -36,9 +33,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
-// A Policy is what one robots.txt file permits. It must not be copied. The zero Policy has no
-// groups and allows everything. A nil *Policy stands for a file that was never read; it
-// decides as Unreachable does.
+// A Policy is what one robots.txt file permits. It must not be copied. The zero Policy has no groups and allows
+// everything. A nil *Policy stands for a file that was never read; it decides as Unreachable does.
 type Policy struct {
 	text    string   // names, patterns and records, end to end
 	groups  []group  // in the order of the file
@@ -68,8 +64,8 @@ type name struct {
 	group uint32 // index in Policy.groups
 }
 
-// rule is an allow or disallow line. It has no pointers, because a cache holds millions of
-// rules and the garbage collector would follow them all.
+// rule is an allow or disallow line. It has no pointers, because a cache holds millions of rules and the garbage
+// collector would follow them all.
 type rule struct {
 	at      uint32 // where the compared form of its pattern begins in Policy.text
 	n       uint32 // length of that form
@@ -95,17 +91,15 @@ var (
 	unreachable = Policy{reason: ReasonUnreachable}
 )
 
-// Unavailable returns the policy of a site without robots.txt. It allows everything (RFC
-// 9309 §2.3.1.3).
+// Unavailable returns the policy of a site without robots.txt. It allows everything (RFC 9309 §2.3.1.3).
 func Unavailable() *Policy { return &unavailable }
 
-// Unreachable returns the policy of a site whose robots.txt could not be fetched because of
-// an error of the server or the network. It disallows everything but /robots.txt itself
-// (RFC 9309 §2.3.1.4).
+// Unreachable returns the policy of a site whose robots.txt could not be fetched because of an error of the server or
+// the network. It disallows everything but /robots.txt itself (RFC 9309 §2.3.1.4).
 func Unreachable() *Policy { return &unreachable }
 
-// Reason returns ReasonUnavailable or ReasonUnreachable if there was no file to read (RFC
-// 9309 §2.3.1), and 0 if there was. For a nil Policy it is ReasonUnreachable.
+// Reason returns ReasonUnavailable or ReasonUnreachable if there was no file to read (RFC 9309 §2.3.1), and 0 if there
+// was. For a nil Policy it is ReasonUnreachable.
 func (p *Policy) Reason() Reason {
 	if p == nil {
 		return ReasonUnreachable
@@ -113,8 +107,8 @@ func (p *Policy) Reason() Reason {
 	return p.reason
 }
 
-// Size estimates the memory that p retains, in bytes, closely enough to bound a cache.
-// Policies that all origins share, such as Unavailable, report 0.
+// Size estimates the memory that p retains, in bytes, closely enough to bound a cache. Policies that all origins share,
+// such as Unavailable, report 0.
 func (p *Policy) Size() int {
 	if p == nil || p == &empty || p == &unavailable || p == &unreachable {
 		return 0
@@ -132,27 +126,25 @@ const (
 	recordSize = 28
 )
 
-// A Group is what one crawler must obey. It is a view into a Policy, cheap to copy and safe
-// for concurrent use. The zero Group has no rules and allows everything.
+// A Group is what one crawler must obey. It is a view into a Policy, cheap to copy and safe for concurrent use. The
+// zero Group has no rules and allows everything.
 type Group struct {
 	p     *Policy
 	names span // of p.sorted; empty if no group applies
 }
 
-// Decide reports whether the crawler with the product token may access the target, and why.
-// It is Group(token).Decide(target).
+// Decide reports whether the crawler with the product token may access the target, and why. It is
+// Group(token).Decide(target).
 func (p *Policy) Decide(token, target string) Decision { return p.Group(token).Decide(target) }
 
-// Group returns the group that a crawler must obey (RFC 9309 §2.2.1). It is the first of
-// these that the file has: a group for the product token, a group for one of the fallbacks
-// in their order, the default group "*". If the file has none of them, the group has no
-// rules. Tokens compare without regard to case. Groups with the same token are combined.
+// Group returns the group that a crawler must obey (RFC 9309 §2.2.1). It is the first of these that the file has: a
+// group for the product token, a group for one of the fallbacks in their order, the default group "*". If the file has
+// none of them, the group has no rules. Tokens compare without regard to case. Groups with the same token are combined.
 // The default group is never added to a named one.
 //
-// A token is bare: of a whole User-Agent, take ProductToken first. In the Google dialect a name
-// in the file ends at its first byte that is not a letter, "-" or "_". In the Bing dialect, every
-// token that begins with bingbot falls back to msnbot, and in the Yandex dialect, every one that
-// begins with Yandex to Yandex.
+// A token is bare: of a whole User-Agent, take ProductToken first. In the Google dialect a name in the file ends at its
+// first byte that is not a letter, "-" or "_". In the Bing dialect, every token that begins with bingbot falls back to
+// msnbot, and in the Yandex dialect, every one that begins with Yandex to Yandex.
 func (p *Policy) Group(token string, fallbacks ...string) Group {
 	if p == nil {
 		return Group{p: &unreachable}
@@ -219,8 +211,8 @@ func (p *Policy) nameAt(i uint32) string {
 	return p.text[text.from:text.to]
 }
 
-// Token returns the product token of the group as the file writes it. It is "*" for the
-// default group and "" if no group applies.
+// Token returns the product token of the group as the file writes it. It is "*" for the default group and "" if no
+// group applies.
 func (g Group) Token() string {
 	if g.names.len() == 0 {
 		return ""

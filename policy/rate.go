@@ -32,12 +32,11 @@ const (
 	maxRates = 32 // Request-rate records that are read of a group: each makes At slower
 )
 
-// CrawlDelay returns how long the site asks a crawler to wait between requests. If the group
-// has several values, the largest counts. Values that are not plain non-negative decimals do
-// not count. If no value counts, CrawlDelay reports false. It always does in the dialects
-// that ignore the record (Google, Yandex, Original). In the Bing dialect the value is a
-// window of 1 to 30 seconds for one request. A value beyond the range of a Duration becomes
-// the largest Duration.
+// CrawlDelay returns how long the site asks a crawler to wait between requests. If the group has several values, the
+// largest counts. Values that are not plain non-negative decimals do not count. If no value counts, CrawlDelay reports
+// false. It always does in the dialects that ignore the record (Google, Yandex, Original). In the Bing dialect the
+// value is a window of 1 to 30 seconds for one request. A value beyond the range of a Duration becomes the largest
+// Duration.
 //
 // A Crawl-delay applies to the names that stand above it in its group, as other parsers read it.
 //
@@ -133,8 +132,8 @@ func (w window) change(t time.Time) time.Time {
 	return next
 }
 
-// parseRate reads pages "/" period and perhaps a window "hhmm-hhmm". The period is in s, m,
-// h or d; without a unit, as in most files, in seconds.
+// parseRate reads pages "/" period and perhaps a window "hhmm-hhmm". The period is in s, m, h or d; without a unit, as
+// in most files, in seconds.
 func parseRate(value string) (w window, ok bool) {
 	count, rest, found := strings.Cut(value, "/")
 	fields := strings.Fields(rest)
@@ -170,8 +169,8 @@ func parsePeriod(s string) (time.Duration, bool) {
 	return time.Duration(n) * unit, ok
 }
 
-// parseCount reads a positive decimal number without a sign. A number too large for an
-// int64 becomes the largest: it stands for "many", not for nothing.
+// parseCount reads a positive decimal number without a sign. A number too large for an int64 becomes the largest: it
+// stands for "many", not for nothing.
 func parseCount(s string) (int64, bool) {
 	if !isDigits(s) {
 		return 0, false

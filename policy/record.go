@@ -10,8 +10,8 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/scan"
 )
 
-// A Record is a line that is neither a user-agent line nor a rule: Sitemap, Crawl-delay or
-// any other field (RFC 9309 §2.2.4).
+// A Record is a line that is neither a user-agent line nor a rule: Sitemap, Crawl-delay or any other field (RFC 9309
+// §2.2.4).
 type Record struct {
 	Field, Value string // as the file writes them, without comment and outer white space
 	Line         int    // counted from 1
@@ -36,9 +36,8 @@ func (r Record) Under(token string) bool {
 	return false
 }
 
-// Known returns the usual spelling of the record's field, and the source that defines it: a
-// specification, or the engine that reads or read it. Both are empty if this package knows none.
-// Nothing here decides by a record.
+// Known returns the usual spelling of the record's field, and the source that defines it: a specification, or the
+// engine that reads or read it. Both are empty if this package knows none. Nothing here decides by a record.
 func (r Record) Known() (name, source string) {
 	for _, k := range known {
 		if ascii.FoldEqual(r.Field, k.name) {
@@ -94,11 +93,11 @@ func (p *Policy) recordAt(i int) Record {
 	}
 }
 
-// Records yields the records of the file with the given field name, in any case, in the
-// order of the file. If field is empty, it yields all; Record.Known tells what each is.
+// Records yields the records of the file with the given field name, in any case, in the order of the file. If field is
+// empty, it yields all; Record.Known tells what each is.
 //
-// A field name is a letter and up to 63 more letters, digits, "-", "_", "." or spaces. At
-// most 256 KiB of a file's records are kept.
+// A field name is a letter and up to 63 more letters, digits, "-", "_", "." or spaces. At most 256 KiB of a file's
+// records are kept.
 func (p *Policy) Records(field string) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		if p == nil {
@@ -122,9 +121,8 @@ func (p *Policy) HasRecord(fields ...string) bool {
 	return false
 }
 
-// Records yields the records in the group, as Policy.Records does for the file. Records of
-// combined groups are combined. Sitemap records are for every crawler and belong to no
-// group.
+// Records yields the records in the group, as Policy.Records does for the file. Records of combined groups are
+// combined. Sitemap records are for every crawler and belong to no group.
 func (g Group) Records(field string) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		parts := g.parts()
@@ -149,8 +147,8 @@ func (p *Policy) isField(field, name string) bool {
 	return kind == scan.Sitemap
 }
 
-// Sitemaps yields the absolute URLs of the Sitemap records, each once, in the order of the
-// file. They belong to no group and may lead to any host.
+// Sitemaps yields the absolute URLs of the Sitemap records, each once, in the order of the file. They belong to no
+// group and may lead to any host.
 func (p *Policy) Sitemaps() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		seen := map[string]bool{}

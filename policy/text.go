@@ -9,16 +9,14 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
-// Rules yields the rules of the group in the order of the file. It leaves out repeated
-// rules.
+// Rules yields the rules of the group in the order of the file. It leaves out repeated rules.
 func (g Group) Rules() iter.Seq[Rule] {
 	return slices.Values(g.list(func(*rule) bool { return true }))
 }
 
-// Matching returns the rules of the group that match the target, in the order of the file,
-// without repeated ones. The one that Decide names is among them, unless its pattern is empty.
-// It is for explaining a decision, not for taking one. The target is as in Decide. No rule
-// matches "/robots.txt".
+// Matching returns the rules of the group that match the target, in the order of the file, without repeated ones. The
+// one that Decide names is among them, unless its pattern is empty. It is for explaining a decision, not for taking
+// one. The target is as in Decide. No rule matches "/robots.txt".
 func (g Group) Matching(target string) []Rule {
 	if g.names.len() == 0 {
 		return nil
@@ -55,11 +53,10 @@ func (g Group) list(include func(*rule) bool) []Rule {
 	})
 }
 
-// String returns the policy as a robots.txt file in canonical form. It holds the names and
-// rules that count, in the order of the file, with patterns in normal form, and the records
-// in their groups. If the same dialect parses the text, the policy decides alike, except for
-// line numbers and how patterns are written. But escaping can make the file, or a line, longer
-// than the dialect reads: then the text may decide otherwise.
+// String returns the policy as a robots.txt file in canonical form. It holds the names and rules that count, in the
+// order of the file, with patterns in normal form, and the records in their groups. If the same dialect parses the
+// text, the policy decides alike, except for line numbers and how patterns are written. But escaping can make the file,
+// or a line, longer than the dialect reads: then the text may decide otherwise.
 func (p *Policy) String() string {
 	if p == nil || p.reason == ReasonUnreachable {
 		return "User-agent: *\nDisallow: /\n"

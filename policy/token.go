@@ -7,13 +7,12 @@ import (
 	"github.com/robotsgate/robotsgate/policy/internal/ascii"
 )
 
-// ProductToken returns the product token (RFC 9309 §2.2.1) of a User-Agent header value. It
-// returns "ExampleBot" for "ExampleBot/1.0 (+https://example.com/bot)", and also for the form
-// that browsers use, "Mozilla/5.0 (compatible; ExampleBot/0.1; +https://example.com/bot)", with
-// or without the word "compatible".
+// ProductToken returns the product token (RFC 9309 §2.2.1) of a User-Agent header value. It returns "ExampleBot" for
+// "ExampleBot/1.0 (+https://example.com/bot)", and also for the form that browsers use, "Mozilla/5.0 (compatible;
+// ExampleBot/0.1; +https://example.com/bot)", with or without the word "compatible".
 //
-// The RFC permits letters, "-" and "_" only. ProductToken keeps digits too, because files
-// name MJ12bot that way. The result is empty if the value names no product.
+// The RFC permits letters, "-" and "_" only. ProductToken keeps digits too, because files name MJ12bot that way. The
+// result is empty if the value names no product.
 func ProductToken(userAgent string) string {
 	first := leadingProduct(userAgent)
 	if !ascii.FoldEqual(first, "mozilla") {
@@ -50,8 +49,8 @@ func leadingProduct(s string) string {
 	return s
 }
 
-// wholeToken returns the product token of a user-agent line's value: "ExampleBot/1.0" and
-// "ExampleBot (any)" name ExampleBot. It returns nil if the value is a bare token.
+// wholeToken returns the product token of a user-agent line's value: "ExampleBot/1.0" and "ExampleBot (any)" name
+// ExampleBot. It returns nil if the value is a bare token.
 func wholeToken(value []byte) []byte {
 	if i := bytes.IndexAny(value, "/ \t*;"); i >= 0 {
 		return value[:i]
@@ -59,8 +58,8 @@ func wholeToken(value []byte) []byte {
 	return nil
 }
 
-// leadingToken returns the letters, "-" and "_" that value begins with, which is
-// the form of a product token in the grammar of §2.2.
+// leadingToken returns the letters, "-" and "_" that value begins with, which is the form of a product token in the
+// grammar of §2.2.
 func leadingToken(value []byte) []byte {
 	for i, c := range value {
 		if !ascii.IsLetter(c) && c != '-' && c != '_' {
