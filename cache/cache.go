@@ -204,7 +204,8 @@ func (c *Cache) publish(k key, s *state, now time.Time) landed {
 //   - "" if nothing states it, or r is unreachable.
 func (c *Cache) Lifetime(r *fetch.Result) (d time.Duration, source string) {
 	var t terms
-	switch t.init(c); {
+	t.init(c)
+	switch {
 	case r == nil || r.Err != nil:
 		return 0, ""
 	case r.OfTheMoment() && r.RetryAfter > 0:
@@ -314,7 +315,8 @@ func (t *tasks) Go(f func()) {
 func (t *tasks) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.n++; t.n == 1 {
+	t.n++
+	if t.n == 1 {
 		t.none = make(chan struct{})
 	}
 }
@@ -322,7 +324,8 @@ func (t *tasks) begin() {
 func (t *tasks) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.n--; t.n == 0 {
+	t.n--
+	if t.n == 0 {
 		close(t.none)
 	}
 }

@@ -218,7 +218,8 @@ func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 		if st, err = c.compare(k, s); st.enough || err != nil || !c.backing.HasLocks {
 			return st
 		}
-		if s = st.state; !st.at.Before(nextLock) {
+		s = st.state
+		if !st.at.Before(nextLock) {
 			unlock, err := c.backing.Lock(c.ctx, k.storeKey())
 			if unlock != nil {
 				f.unlock = unlock

@@ -44,7 +44,8 @@ func (t *terms) fromStore(known *state, rec *backing.Record, body []byte, unread
 	if !doubt {
 		doubt, again = st.doubt() && t.outage != Strict, min(century, st.rules.Sub(now))
 	}
-	if st.state = s.reviewed(t, doubt, again, now); st.state != nil {
+	st.state = s.reviewed(t, doubt, again, now)
+	if st.state != nil {
 		_, _, due := t.at(st.state, now)
 		st.enough = due == notDue
 	}
@@ -157,8 +158,10 @@ func (t *terms) decode(rec *backing.Record, body []byte, d policy.Dialect) (s *s
 		if r.Err != nil {
 			s.failure = t.trim(r)
 			s.failure.RetryAfter = min(max(0, f.Asked), maxRetryAfter)
-			// Retry may come from a Retry-After, which is at most a day.
-			s.failed, s.retry, s.since, s.failures = f.Received, min(f.Retry, maxRetryAfter), f.Since, f.Count
+			s.retry = min(f.Retry, maxRetryAfter) // it may be that of a Retry-After, which is at most a day
+			s.failed = f.Received
+			s.since = f.Since
+			s.failures = f.Count
 			s.assume(t)
 		}
 	}

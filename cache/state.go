@@ -87,7 +87,9 @@ func (t *terms) answeredWith(r *fetch.Result, at time.Time) *state {
 	// The floor comes last: a max-age=0, an Age above max-age or a date in the past would otherwise mean one fetch for
 	// every request. The spread keeps origins first met together from expiring together.
 	s.lifetime = max(t.minTTL, time.Duration(float64(f.Lifetime)*t.draw(0.9, 1)))
-	s.ahead, s.revising, s.kept = max(t.minTTL, s.lifetime/5*4), s.lifetime, s.lifetime
+	s.ahead = max(t.minTTL, s.lifetime/5*4)
+	s.revising = s.lifetime
+	s.kept = s.lifetime
 	if !f.MustRevalidate {
 		s.revising = max(s.lifetime, min(f.Lifetime+f.WhileRevalidate, f.RedirectStale, t.longest(r)))
 	}
@@ -105,7 +107,8 @@ func (t *terms) stated(r *fetch.Result, received time.Time) freshness.Statement 
 	if s.Source == "" {
 		s.Lifetime = t.defaultTTL
 	}
-	if s.Lifetime = min(s.Lifetime, t.longest(r)); s.Redirect < s.Lifetime {
+	s.Lifetime = min(s.Lifetime, t.longest(r))
+	if s.Redirect < s.Lifetime {
 		s.Source, s.Lifetime = "redirect", s.Redirect
 	}
 	return s
@@ -125,11 +128,14 @@ func failed(r *fetch.Result) bool { return r.Err != nil || r.OfTheMoment() }
 
 // failedWith returns the state after a failed result. The answer before it stays.
 func (s *state) failedWith(t *terms, r *fetch.Result, at time.Time) *state {
-	n := new(*cmp.Or(s, &state{}))
+	n := new(state)
+	if s != nil {
+		*n = *s
+	}
 	if last := cmp.Or(n.moment, n.failure); last == nil || (last.Err == nil) != (r.Err == nil) {
 		n.since, n.failures = at, 0 // there was no failure before, or one of the other kind
 	}
-	n.failure, n.failed, n.assumed, n.moment = r, at, nil, nil
+	n.outage = outage{failure: r, failed: at, failures: n.failures, since: n.since}
 	switch {
 	case r.Err != nil: // a Retry-After (RFC 9110 §10.2.3) counts up to a day: no server locks itself out for years
 		wait := doubled(max(firstRetry, t.minRetry), t.maxRetry, n.failures, t.draw(0.8, 1.2))
@@ -166,7 +172,10 @@ func (s *state) replaces(m *backing.Mark) bool {
 // next caller asks the Store, long before the site.
 func (s *state) withheld(again time.Duration) *state {
 	n := *s
-	n.moment, n.asks, n.retry, n.assumed = s.failure, s.retry, min(s.retry, again), nil
+	n.moment = s.failure
+	n.asks = s.retry
+	n.retry = min(s.retry, again)
+	n.assumed = nil
 	if s.failure.Err == nil {
 		n.failure = unreachable(s.failure.Dialect, s.failed, fmt.Sprintf(
 			"cache: status %d says nothing, and the Store does not say whether there are rules", s.failure.StatusCode))

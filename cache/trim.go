@@ -35,7 +35,8 @@ func (t *terms) trim(r *fetch.Result) *fetch.Result {
 	} else {
 		s.Body, s.Header = nil, trimHeader(r.Header, keptFields)
 	}
-	if s.Redirects = trimStrings(r.Redirects); s.Redirects == nil && len(r.Redirects) > 0 {
+	s.Redirects = trimStrings(r.Redirects)
+	if s.Redirects == nil && len(r.Redirects) > 0 {
 		// Validators are for the URL that the file came from, which is not kept.
 		s.Header.Del("ETag")
 		s.Header.Del("Last-Modified")

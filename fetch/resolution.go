@@ -221,7 +221,8 @@ func cachingFields(h http.Header) http.Header {
 // that is not in res.
 func (r *resolution) checkWall(h hop, a response, res *Result, wall string) *Result {
 	wall = cmp.Or(res.wallSign(), wall)
-	if res.Wall = wall != ""; res.Wall && r.ObeyWalls {
+	res.Wall = wall != ""
+	if res.Wall && r.ObeyWalls {
 		return r.unreachable(h, a, &Failure{"no robots.txt but a wall: " + wall, denied})
 	}
 	return res

@@ -54,7 +54,10 @@ func (r *resolution) renewed(h hop, a response) *Result {
 	}
 	a.header = header
 	res := r.conclude(a, r.prev.Policy)
-	res.Dialect, res.StatusCode, res.Body, res.Truncated = r.prev.Dialect, r.prev.StatusCode, r.prev.Body, r.prev.Truncated
+	res.Dialect = r.prev.Dialect
+	res.StatusCode = r.prev.StatusCode
+	res.Body = r.prev.Body
+	res.Truncated = r.prev.Truncated
 	wall := ""
 	if r.prev.Wall { // without its file, prev may show no sign of one
 		wall = "what answered before"

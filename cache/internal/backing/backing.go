@@ -146,7 +146,7 @@ type part struct {
 }
 
 func (p *part) init(name string, log *slog.Logger, errors *atomic.Uint64) {
-	p.name, p.log, p.errors, p.places = name, log, errors, make(chan struct{}, maxCalls)
+	*p = part{name: name, log: log, errors: errors, places: make(chan struct{}, maxCalls)}
 }
 
 // call waits for a place, and makes one call there for which a caller waits.
@@ -216,7 +216,8 @@ func (p *part) done(began time.Time, err error) {
 	if err == nil {
 		p.failures = 0
 	} else {
-		if p.errors.Add(1); from < breakAfter && !began.Before(p.failed) { // calls that overlap a failure are part of it
+		p.errors.Add(1)
+		if from < breakAfter && !began.Before(p.failed) { // calls that overlap a failure are part of it
 			p.failures++
 			p.failed = now
 		}

@@ -77,7 +77,8 @@ func (d *debts) paid(key string, o *Debt, err error) (others bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if o != nil {
-		if o.paying = false; err == nil && d.owed[key] == o {
+		o.paying = false
+		if err == nil && d.owed[key] == o {
 			delete(d.owed, key)
 		}
 	}
@@ -101,7 +102,8 @@ func (g *Guard) Pay(ctx context.Context) error {
 					err = g.payOne(ctx, key, o.Mark)
 					g.writes.leave()
 				}
-				if g.Debts.paid(key, o, err); err != nil {
+				g.Debts.paid(key, o, err)
+				if err != nil {
 					return err
 				}
 			}
@@ -111,7 +113,8 @@ func (g *Guard) Pay(ctx context.Context) error {
 	err := paying.Wait()
 	g.Debts.mu.Lock()
 	defer g.Debts.mu.Unlock()
-	if g.Debts.busy = false; err != nil {
+	g.Debts.busy = false
+	if err != nil {
 		return fmt.Errorf("cache: marks of %d origins are not in the store: %w", len(g.Debts.owed), err)
 	}
 	return nil

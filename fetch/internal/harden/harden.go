@@ -188,7 +188,8 @@ var errNoCloseNotify = fmt.Errorf("%w without TLS's close_notify", io.EOF)
 func (c *conn) Read(p []byte) (n int, err error) {
 	n, err = c.in.Read(p)
 	if err == io.EOF && c.tls {
-		if err = errNoCloseNotify; n > 0 {
+		err = errNoCloseNotify
+		if n > 0 {
 			err = nil // what came first is read first
 		}
 	}
