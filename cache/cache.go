@@ -82,7 +82,7 @@ type Cache struct {
 
 	once    sync.Once // sets up what follows
 	terms   terms
-	start   time.Time      // entry.look counts from here
+	start   time.Time      // entry.look counts from here: a hit need read the monotonic clock only
 	backing *backing.Guard // nil: no Store
 
 	closing chan struct{}      // holds one element while Shutdown runs
@@ -136,9 +136,7 @@ func (c *Cache) Get(ctx context.Context, o fetch.Origin, src *Source) (r *fetch.
 
 // look answers from an entry that may have expired, and starts a fetch if one is due. If that has to be waited for, it
 // returns the flight instead. With ErrMiss, it returns the newest result there is. c.mu is held.
-func (c *Cache) look(
-	ctx context.Context, k key, e *entry, src *Source,
-) (l landed, flying <-chan singleflight.Result, err error) {
+func (c *Cache) look(ctx context.Context, k key, e *entry, src *Source) (landed, <-chan singleflight.Result, error) {
 	now, due := time.Now(), awaited
 	var known *state
 	if e != nil {
@@ -155,11 +153,10 @@ func (c *Cache) look(
 		return landed{}, nil, ctx.Err()
 	case due == awaited && src.Load != nil:
 		return landed{}, c.fly(k, known, now, src, false), nil
+	case due == awaited && known == nil:
+		return landed{}, nil, ErrMiss
 	case due == awaited:
-		if known != nil {
-			l.result = c.terms.newest(known, now)
-		}
-		return l, nil, ErrMiss
+		return landed{result: c.terms.newest(known, now)}, nil, ErrMiss
 	case due == inBackground && src.Load != nil && f == nil && c.renewals < maxRenewals:
 		c.fly(k, known, now, src, true)
 	}

@@ -21,8 +21,7 @@ const (
 	maxRenewals   = 32              // fetches without a waiting caller: more would delay those with one
 
 	// maxUnawaited is from how many flights on a caller that does not wait starts none. Nothing else bounds how many
-	// origins it asks for, and each flight takes 12 KB for as long as flightTimeout, whether a Fetcher has a place for it
-	// or not.
+	// origins it asks for, and a flight takes 12 KB for up to flightTimeout, also while it waits for a place to fetch.
 	maxUnawaited = 1000
 
 	// lockWait is how long another process may take to put a result. Those who wait for it poll less and less often,
@@ -87,8 +86,7 @@ func (c *Cache) land(k key, f *flight) {
 	}
 }
 
-// wait waits for a flight no longer than ctx. If the last good copy would serve in an outage, it waits no longer than
-// maxBridged.
+// wait waits for a flight no longer than ctx. If the last good copy would serve in an outage, maxBridged at most.
 func (c *Cache) wait(ctx context.Context, k key, flying <-chan singleflight.Result) (*fetch.Result, time.Time, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, time.Time{}, err
@@ -152,7 +150,7 @@ func (c *Cache) find(k key, f *flight, src *Source) (any, error) {
 	}
 	r = r.In(src.Dialect)
 	if c.backing != nil && failed(r) && !st.unknown { // what another process has put meanwhile must not be displaced
-		st, _ = c.compare(k, f.known)
+		st, _ = c.takeNewer(k, f.known)
 		f.known = st.state
 	}
 	now := time.Now()
@@ -215,7 +213,7 @@ func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 	wait, nextLock, end := pollFirst, time.Time{}, f.began.Add(lockWait)
 	for {
 		var err error
-		if st, err = c.compare(k, s); st.enough || err != nil || !c.backing.HasLocks {
+		if st, err = c.takeNewer(k, s); st.enough || err != nil || !c.backing.HasLocks {
 			return st
 		}
 		s = st.state
@@ -223,7 +221,7 @@ func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 			unlock, err := c.backing.Lock(c.ctx, k.storeKey())
 			if unlock != nil {
 				f.unlock = unlock
-				st, _ = c.compare(k, s) // its last holder may have put a result since
+				st, _ = c.takeNewer(k, s) // its last holder may have put a result since
 			}
 			if unlock != nil || err != nil {
 				return st
@@ -244,8 +242,8 @@ func (c *Cache) consult(k key, f *flight, s *state) (st stored) {
 	}
 }
 
-// compare reads the Store and takes what is newer there. The error is that of reading.
-func (c *Cache) compare(k key, known *state) (st stored, err error) {
+// takeNewer reads the Store, and publishes what is newer there. The error is that of reading.
+func (c *Cache) takeNewer(k key, known *state) (st stored, err error) {
 	rec, body, err := c.backing.Read(c.ctx, k.storeKey())
 	st = c.terms.fromStore(known, rec, body, err != nil, k.dialect, time.Now())
 	if st.state != nil && st.state != known {

@@ -35,8 +35,8 @@ func (m *memory) init(limit int64) {
 
 // put makes s the state of k and returns its entry, or nil if s does not fit. A new entry holds no result yet.
 func (m *memory) put(k key, s *state) *entry {
-	cost := cost(k, s)
-	if cost > m.limit { // it would evict all others, and then itself
+	bytes := cost(k, s)
+	if bytes > m.limit { // it would evict all others, and then itself
 		m.recent.Remove(k)
 		return nil
 	}
@@ -45,8 +45,8 @@ func (m *memory) put(k key, s *state) *entry {
 		e = new(entry)
 		m.recent.Add(k, e)
 	}
-	m.bytes += cost - e.cost
-	e.state, e.cost = s, cost
+	m.bytes += bytes - e.cost
+	e.state, e.cost = s, bytes
 	for m.bytes > m.limit {
 		m.recent.RemoveOldest()
 	}

@@ -47,8 +47,7 @@ type outage struct {
 	asks   time.Duration // of retry: how long the site is left alone
 }
 
-// terms are the fields of a Cache, zero values resolved, and for tests defaultTTL, maxStale, minRetry, maxRetry and
-// draw.
+// terms are the fields of a Cache, zero values resolved, and for tests defaultTTL, maxStale, minRetry, maxRetry, draw.
 type terms struct {
 	minTTL, maxTTL, defaultTTL, maxStale time.Duration
 	minRetry, maxRetry                   time.Duration
@@ -77,6 +76,12 @@ const (
 func (s *state) age(now time.Time) time.Duration {
 	_, most := elapsed(now, s.at)
 	return most
+}
+
+// wait returns how long the origin is left alone after a failure.
+func (s *state) wait(now time.Time) time.Duration {
+	_, since := elapsed(now, s.failed)
+	return max(0, s.retry-since)
 }
 
 // answeredWith returns the state after an answer other than unreachable. The past does not matter: rules replace rules,
@@ -247,11 +252,7 @@ const (
 
 // at returns what holds for the origin at a time, for how long, and whether to fetch.
 func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duration, due refresh) {
-	wait, age := time.Duration(0), s.age(now)
-	if s.failure != nil {
-		_, since := elapsed(now, s.failed)
-		wait = max(0, s.retry-since)
-	}
+	wait, age := s.wait(now), s.age(now)
 	switch {
 	case s.answer != nil && age < s.lifetime: // fresh, even if a refresh ahead of expiry has failed
 		until = s.lifetime - age
@@ -274,17 +275,10 @@ func (t *terms) at(s *state, now time.Time) (r *fetch.Result, until time.Duratio
 
 // until returns when what holds may end: with the lifetime of the answer, or at the next attempt after a failure.
 func (t *terms) until(s *state, now time.Time) time.Time {
-	left := time.Duration(0)
-	if s.failure != nil {
-		_, since := elapsed(now, s.failed)
-		left = s.retry - since
+	if fresh := s.lifetime - s.age(now); fresh > 0 {
+		return now.Add(fresh)
 	}
-	if s.answer != nil {
-		if fresh := s.lifetime - s.age(now); fresh > 0 {
-			left = fresh
-		}
-	}
-	return now.Add(max(0, left))
+	return now.Add(s.wait(now))
 }
 
 // newest returns what was found out last, fresh or not.
@@ -378,8 +372,7 @@ const (
 
 // elapsed returns the time since t by the slower and by the faster of the two clocks. The wall clock jumps when it is
 // set, and the monotonic one stands still while a machine sleeps. So what ends a permission is measured by the faster,
-// and what grants one by the slower. If t is in the future, as a foreign or a turned-back clock leaves it, it counts as
-// long ago.
+// and what grants one by the slower. If t is in the future, by a foreign or a turned-back clock, it counts as long ago.
 func elapsed(now, t time.Time) (least, most time.Duration) {
 	mono, wall := now.Sub(t), now.Round(0).Sub(t.Round(0))
 	if mono < -clockSlack {

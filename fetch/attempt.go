@@ -27,12 +27,13 @@ func (r *resolution) ask(h hop) (response, error) {
 			break
 		}
 		wasCrowded := r.crowded
-		again, err := r.attempt(h, time.Now().Add(r.rest()))
-		if _, isNoTurn := errors.AsType[noTurn](err); isNoTurn || r.crowded && !wasCrowded {
+		again, retryErr := r.attempt(h, time.Now().Add(r.rest()))
+		if _, isNoTurn := errors.AsType[noTurnError](retryErr); isNoTurn || r.crowded && !wasCrowded {
 			r.crowded = wasCrowded // the retry failed because of us: the answer before it counts
 			return a, nil
-		} else if err != nil {
-			return response{}, err
+		}
+		if retryErr != nil {
+			return response{}, retryErr
 		}
 		a = again
 	}
@@ -85,7 +86,7 @@ func (r *resolution) retries(a response) int {
 
 // permanent reports whether err would recur.
 func permanent(err error) bool {
-	_, final := errors.AsType[harden.Final](err)
+	_, final := errors.AsType[harden.FinalError](err)
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	dns, name := errors.AsType[*net.DNSError](err)
 	reply, ftp := errors.AsType[*textproto.Error](err) // RFC 959 §4.2.1: sites count logins that they refused
@@ -98,7 +99,7 @@ func permanent(err error) bool {
 // it was not sent.
 func (r *resolution) attempt(h hop, latest time.Time) (a response, err error) {
 	if r.attempts == maxAttempts {
-		return response{err: harden.Final("too many requests for one robots.txt")}, nil
+		return response{err: harden.FinalError("too many requests for one robots.txt")}, nil
 	}
 	for _, u := range []*url.URL{h.url, {Host: h.origin.HostField()}} { // a proxy may be asked for either
 		if err := r.guard.CheckHost(u.Hostname(), len(r.chain)); err != nil {
@@ -119,7 +120,7 @@ func (r *resolution) attempt(h hop, latest time.Time) (a response, err error) {
 	case s.err != nil:
 		return response{}, s.err
 	case err != nil && s.begun.IsZero():
-		return response{}, noTurn{err}
+		return response{}, noTurnError{err}
 	case err != nil:
 		return s.broken(err), nil
 	}
@@ -162,7 +163,7 @@ type sending struct {
 func (s *sending) RoundTrip(req *http.Request) (*http.Response, error) {
 	if s.err = s.r.places.Acquire(s.r.caller, 1); s.err != nil {
 		<-s.ctx.Done() // it ends with caller: what sent req sees by its context that no site has failed
-		s.err = noTurn{fmt.Errorf("fetch: no place (MaxFetches): %w", s.err)}
+		s.err = noTurnError{fmt.Errorf("fetch: no place (MaxFetches): %w", s.err)}
 		return nil, s.err
 	}
 	limit, missing := s.r.timeout()/2, "complete answer to one request"
@@ -274,14 +275,13 @@ func (s *sending) admit() error {
 func checkFieldNames(h http.Header) error {
 	for name := range h {
 		if strings.ContainsAny(name, " \t") {
-			return harden.Final(fmt.Sprintf("white space in the field name %q", cut(name)))
+			return harden.FinalError(fmt.Sprintf("white space in the field name %q", cut(name)))
 		}
 	}
 	return nil
 }
 
-// copyHeader copies a response's header, without cookies: no field must keep the memory alive that the whole header was
-// read into.
+// copyHeader copies a response's header, without cookies: no field must keep the memory of the whole header alive.
 func copyHeader(h http.Header) (http.Header, error) {
 	size := 0
 	c := make(http.Header, len(h))

@@ -54,7 +54,7 @@ func readFile(res *http.Response, more func() error) (body []byte, err error) {
 		return nil, errPart
 	}
 	if res.ProtoMajor == 1 && res.ProtoMinor == 0 && beginsWithChunk(body) {
-		return nil, harden.Final("chunks in HTTP/1.0, whose sizes are no part of the file")
+		return nil, harden.FinalError("chunks in HTTP/1.0, whose sizes are no part of the file")
 	}
 	return body, nil
 }
@@ -63,12 +63,13 @@ func readFile(res *http.Response, more func() error) (body []byte, err error) {
 // is, and for how long.
 const usualFile = 16 << 10
 
-// readAll is io.ReadAll for at most maxFile and one byte. n is the announced length, or below 1.
-func readAll(r io.Reader, n int64, more func() error) (body []byte, err error) {
-	body = make([]byte, 0, min(max(n+1, bytes.MinRead), usualFile))
-	for read, limit := 0, usualFile; err == nil && len(body) < fileShare; body = body[:len(body)+read] {
+// readAll is io.ReadAll for at most maxFile and one byte. length is what was announced, or below 1.
+func readAll(r io.Reader, length int64, more func() error) (body []byte, err error) {
+	body = make([]byte, 0, min(max(length+1, bytes.MinRead), usualFile))
+	limit := usualFile
+	for err == nil && len(body) < fileShare {
 		if len(body) == usualFile && limit == usualFile {
-			if err := more(); err != nil {
+			if err = more(); err != nil {
 				return nil, err
 			}
 			limit = fileShare
@@ -76,7 +77,9 @@ func readAll(r io.Reader, n int64, more func() error) (body []byte, err error) {
 		if len(body) == cap(body) {
 			body = append(make([]byte, 0, min(2*len(body), limit)), body...)
 		}
-		read, err = r.Read(body[len(body):cap(body)])
+		var n int
+		n, err = r.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
 	}
 	if err == io.EOF {
 		err = nil
@@ -84,7 +87,7 @@ func readAll(r io.Reader, n int64, more func() error) (body []byte, err error) {
 	return body, err
 }
 
-const errPart = harden.Final("status 206 with a part of the file, which was not asked for")
+const errPart = harden.FinalError("status 206 with a part of the file, which was not asked for")
 
 // wholeLength returns the length of the file if the header of a 206 says that it holds all of it, -1 if it does not
 // say, and 0 if it may hold less (RFC 9110 §15.3.7): half of the rules permits what the others forbid. Every part has a
@@ -132,7 +135,7 @@ func isGzip(h http.Header) (bool, error) {
 	case "gzip", "x-gzip": // RFC 9110 §8.4.1.3
 		return true, nil
 	default:
-		return false, harden.Final(fmt.Sprintf("content coding %q was not asked for", cut(all)))
+		return false, harden.FinalError(fmt.Sprintf("content coding %q was not asked for", cut(all)))
 	}
 }
 
@@ -155,7 +158,7 @@ func gunzip(res *http.Response, r io.Reader) (io.Reader, error) {
 // corrupt makes an error of a body final, unless it is the network's.
 func corrupt(err error) error {
 	if _, ok := errors.AsType[flate.CorruptInputError](err); ok || err == gzip.ErrHeader || err == gzip.ErrChecksum {
-		return harden.Final("the gzip coding is damaged: " + err.Error())
+		return harden.FinalError("the gzip coding is damaged: " + err.Error())
 	}
 	return err
 }

@@ -18,7 +18,7 @@ const (
 )
 
 // canonicalAuthority returns host[:port] in the one form that an Origin holds. No other function makes that form.
-func canonicalAuthority(scheme scheme, authority string) (string, error) {
+func canonicalAuthority(s scheme, authority string) (string, error) {
 	host, port := authority, ""
 	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
 		host, port = authority[:i], authority[i+1:]
@@ -27,7 +27,7 @@ func canonicalAuthority(scheme scheme, authority string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	port, err = canonicalPort(scheme, port)
+	port, err = canonicalPort(s, port)
 	switch {
 	case err != nil:
 		return "", err
@@ -38,9 +38,9 @@ func canonicalAuthority(scheme scheme, authority string) (string, error) {
 }
 
 // canonicalPort returns port without leading zeros, or "" for the scheme's own (RFC 3986 §6.2.3).
-func canonicalPort(scheme scheme, port string) (string, error) {
+func canonicalPort(s scheme, port string) (string, error) {
 	number := strings.TrimLeft(port, "0")
-	if port == "" || number == ownPorts[scheme] {
+	if port == "" || number == ownPorts[s] {
 		return "", nil
 	}
 	n, err := strconv.ParseUint(number, 10, 16)
@@ -58,8 +58,7 @@ func canonicalHost(host string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("host %q: %w", cut(host), err)
 	}
-	// The trailing dot of a fully qualified name: the same site answers without it, and the answer must not depend on the
-	// spelling.
+	// The trailing dot of a fully qualified name: the same site answers without it, and must get the same answer.
 	name = strings.TrimSuffix(name, ".")
 	if err := checkName(name); err != nil {
 		return "", fmt.Errorf("host %q: %w", cut(host), err)
@@ -87,8 +86,7 @@ var nameProfile = idna.New(
 	idna.CheckHyphens(false),
 )
 
-// asciiName maps a name to lower case and A-labels. An ASCII name is only lower-cased: the resolver judges its
-// A-labels.
+// asciiName maps a name to lower case and A-labels. An ASCII name is only lower-cased: the resolver judges A-labels.
 func asciiName(host string) (string, error) {
 	if strings.IndexFunc(host, func(c rune) bool { return c >= utf8.RuneSelf }) < 0 {
 		return strings.ToLower(host), nil

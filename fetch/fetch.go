@@ -158,7 +158,7 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	r := resolution{Fetcher: f, caller: ctx, own: own, left: f.timeout(), asked: o, prev: prev}
 	defer func() { f.memory.Release(r.held) }()
 	res, err := r.run()
-	none, isNoTurn := errors.AsType[noTurn](err)
+	none, isNoTurn := errors.AsType[noTurnError](err)
 	switch ctxErr := ctx.Err(); {
 	case isNoTurn:
 		return nil, none.error
@@ -189,9 +189,9 @@ func (f *Fetcher) setUp() {
 	f.parsing = semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0)))
 }
 
-const errCrowded = harden.Final("other long files take all the memory")
+const errCrowded = harden.FinalError("other long files take all the memory")
 
-// noTurn is the error of a request that had no turn, or no place.
-type noTurn struct{ error }
+// noTurnError is the error of a request that had no turn, or no place.
+type noTurnError struct{ error }
 
-func (n noTurn) Unwrap() error { return n.error }
+func (n noTurnError) Unwrap() error { return n.error }

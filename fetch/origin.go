@@ -54,18 +54,18 @@ func OriginOf(u *url.URL) (Origin, error) {
 	if u == nil {
 		return Origin{}, errors.New("fetch: no origin in a nil URL")
 	}
-	scheme := parseScheme(u.Scheme)
-	if scheme == 0 {
+	s := parseScheme(u.Scheme)
+	if s == 0 {
 		return Origin{}, originError(u, fmt.Errorf("scheme %q is not http, https or ftp", cut(u.Scheme)))
 	}
 	if u.Opaque != "" {
 		return Origin{}, originError(u, errors.New("it is opaque; write it as scheme://host/path"))
 	}
-	host, err := canonicalAuthority(scheme, u.Host)
+	host, err := canonicalAuthority(s, u.Host)
 	if err != nil {
 		return Origin{}, originError(u, err)
 	}
-	return Origin{host, scheme}, nil
+	return Origin{host, s}, nil
 }
 
 func originError(u *url.URL, why error) error {
@@ -109,8 +109,7 @@ func (o Origin) host() string {
 }
 
 // String returns scheme://host[:port], the serialization of RFC 6454 §6.2, with two additions. It keeps an IPv6 zone,
-// and appends " via host[:port]" if the origin is reached under another name. Two origins with the same String are
-// equal.
+// and appends " via host[:port]" if the origin is reached under another name. Origins with the same String are equal.
 func (o Origin) String() string {
 	if o.scheme == 0 {
 		return ""

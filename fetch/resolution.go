@@ -156,8 +156,7 @@ func (r *resolution) redirected(h hop, a response) (hop, *Result) {
 	if err != nil {
 		return hop{}, r.unreachable(h, a, err)
 	}
-	// RFC 9309 §2.3.1.2: beyond five, crawlers MAY assume that the file is unavailable. A loop would end there too, only
-	// later.
+	// RFC 9309 §2.3.1.2: beyond five, crawlers MAY assume that the file is unavailable. A loop would end there too.
 	at, wall := next.place(), ""
 	r.cookie = r.cookie || a.cookie
 	loop := slices.Contains(r.seen, at)

@@ -25,8 +25,7 @@ type Result struct {
 	Policy *policy.Policy
 
 	// Err says why the origin is unreachable; nil if and only if it is not. It is a *Failure: text of at most 1 KiB
-	// without control characters, and the kind of the failure. It wraps nothing: a time-out of ours must not look like the
-	// caller's.
+	// without control characters, and the kind of the failure. It wraps nothing: a time-out of ours is not the caller's.
 	Err error
 
 	// Time is when the answer came, or when it was given up.
@@ -119,10 +118,12 @@ func (r *Result) In(d policy.Dialect) *Result {
 	}
 	in := *r
 	in.Dialect = d
-	was, is := outcomeOf(r.StatusCode, r.Dialect), outcomeOf(r.StatusCode, d)
+	is := outcomeOf(r.StatusCode, d)
+	// d may read the status otherwise, but nothing else that went wrong.
+	onlyStatus := r.Err != nil && outcomeOf(r.StatusCode, r.Dialect) == unreachable && causeOf(r.Err) == ""
 	switch {
-	case r.Err != nil && (was != unreachable || is == unreachable || causeOf(r.Err) != ""):
-		in.Policy = policy.Unreachable() // not because of its status, or because of that in d too
+	case r.Err != nil && (is == unreachable || !onlyStatus):
+		in.Policy = policy.Unreachable()
 	case is == rules && r.Body != nil:
 		in.Policy = d.Parse(r.Body)
 	case is == rules:

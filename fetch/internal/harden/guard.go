@@ -9,8 +9,7 @@ import (
 )
 
 // Guard refuses connections that a redirect must not lead to. The caller chose the origin, but the origin chooses the
-// redirects: none may reach a more private network than the origin's. A Guard serves the requests for one origin and
-// their redirects.
+// redirects: none may reach a more private network than the origin's. A Guard serves one origin and its redirects.
 type Guard struct {
 	named privacy // of the origin, as far as its name tells
 
@@ -65,7 +64,7 @@ func (g *Guard) judge(addr netip.Addr, redirects int, origin privacy) error {
 	}
 	// Without a tunnel, g.tunnel is the zero Addr; so is a hidden address.
 	if p > origin && !(g.tunnel.IsValid() && addr == g.tunnel) {
-		return Final(fmt.Sprintf("redirect into a more private network refused: %s address %s, and the origin's is %s",
+		return FinalError(fmt.Sprintf("redirect into a more private network refused: %s address %s, and the origin's is %s",
 			p, addr, origin))
 	}
 	return nil

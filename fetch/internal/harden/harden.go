@@ -27,17 +27,17 @@ const (
 	headerTimeout = 10 * time.Second
 )
 
-// A Final error would recur; retrying cannot help.
-type Final string
+// A FinalError would recur; retrying cannot help.
+type FinalError string
 
-func (e Final) Error() string { return string(e) }
+func (e FinalError) Error() string { return string(e) }
 
 const (
 	// ErrTooMuch is the error of a read beyond MaxConn.
-	ErrTooMuch = Final("more than 4 MiB were sent")
+	ErrTooMuch = FinalError("more than 4 MiB were sent")
 
 	// ErrProxyAuth: RFC 9110 §15.5.8. A proxy that answers 407 has not asked the origin.
-	ErrProxyAuth = Final("the proxy answered 407 Proxy Authentication Required: " +
+	ErrProxyAuth = FinalError("the proxy answered 407 Proxy Authentication Required: " +
 		"give the URL that the transport's Proxy returns the right credentials")
 )
 
@@ -148,10 +148,12 @@ func (r *Request) dialer(dial dialFunc, decoded bool) dialFunc {
 		}
 		at, _ := netip.ParseAddrPort(fmt.Sprint(dialled.RemoteAddr())) // none, as of a pipe, is the zero AddrPort
 		site := at.Addr()
-		if _, port, _ := net.SplitHostPort(addr); port != strconv.Itoa(int(at.Port())) {
-			site = netip.Addr{} // at is where a tunnel begins (SOCKS, ssh), and its end is unknown
+		_, port, _ := net.SplitHostPort(addr)
+		isTunnel := port != strconv.Itoa(int(at.Port())) // at is where it begins (SOCKS, ssh), and its end is unknown
+		if isTunnel {
+			site = netip.Addr{}
 		}
-		if err := r.check(at.Addr()); err != nil && (site.IsValid() || r.check(site) != nil) {
+		if err := r.check(at.Addr()); err != nil && (!isTunnel || r.check(site) != nil) {
 			dialled.Close()
 			return nil, err
 		}
@@ -203,18 +205,18 @@ func (c *conn) Close() error {
 
 // WithTimeout gives ctx an end, and a cause that names what was missing then.
 func WithTimeout(ctx context.Context, d time.Duration, missing string) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, d, late{missing, d})
+	return context.WithTimeoutCause(ctx, d, lateError{missing, d})
 }
 
-// late is the error for what did not come in time. Its text is built only when needed.
-type late struct {
+// lateError is the error for what did not come in time. Its text is built only when needed.
+type lateError struct {
 	missing string
 	within  time.Duration
 }
 
-func (l late) Timeout() bool   { return true }
-func (l late) Temporary() bool { return true } // so it is a net.Error
-func (l late) Error() string   { return fmt.Sprintf("no %s within %v", l.missing, l.within) }
+func (l lateError) Timeout() bool   { return true }
+func (l lateError) Temporary() bool { return true } // so it is a net.Error
+func (l lateError) Error() string   { return fmt.Sprintf("no %s within %v", l.missing, l.within) }
 
 // Cause returns why ctx ended, if it did, and otherwise err: the end of ctx explains what happened to the connection.
 func Cause(ctx context.Context, err error) error {
@@ -224,8 +226,7 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
-// LimitedReader reads Left bytes from R and then fails with Err. An io.LimitedReader would pretend that the end was
-// reached.
+// LimitedReader reads Left bytes from R and then fails with Err. An io.LimitedReader would pretend to be at its end.
 type LimitedReader struct {
 	R    io.Reader
 	Left int64
