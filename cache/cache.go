@@ -2,9 +2,9 @@
 //
 // A result is fresh for the lifetime that its header states, within bounds. From then on it holds only until the next
 // one is fetched. One fetch runs per origin, however many callers wait. It belongs to none of them: a caller that gives
-// up fails no other. While an origin is unreachable, its last good copy still holds (see [Outage]), and the origin
-// is asked again after 30 seconds, then less and less often. The same holds after an answer whose status is of the
-// moment (see [Cache]).
+// up fails no other. While an origin is unreachable, its last good copy still holds (see [Outage]), and the origin is
+// asked again after 30 seconds, then less and less often. A good copy also holds after an answer whose status is of the
+// moment; see [Cache] for when the origin is then asked again.
 //
 // Results in use are fetched again behind their callers after 80 % of their lifetime, in an origin's
 // stale-while-revalidate window (RFC 5861 §3), and as retries in an outage that a copy bridges: 32 at a time at most.
@@ -47,18 +47,18 @@ import (
 // Some statuses are of the moment: 408, 421, 425, 428, 429 and 431, and a 5xx where the dialect reads it as
 // unavailable. They say nothing about the file, so a good copy stays in use, as in an outage. Without a copy, or if
 // Outage is Strict, such a status permits everything, as a 404 does, until its Retry-After has passed, at most 24
-// hours. If it states none, that is 5 minutes, doubling to an hour if it comes again. It is never less than MinTTL, and
-// no Store gets it.
+// hours; but nothing while a Store cannot say whether there are rules. If it states none, that is 5 minutes, doubling
+// to an hour if it comes again. It is never less than MinTTL, and no Store gets it.
 type Cache struct {
-	// MaxBytes bounds the memory that results take, by an estimate within 20 % of the heap; an origin counts once for
-	// each reader and dialect. The least recently used gives way, and a result that would not fit by itself is not kept.
-	// If zero, 64 MiB: some 50,000 origins. If negative, there is none.
+	// MaxBytes bounds the memory that results take, by an estimate within 20 % of the heap; an origin counts once for each
+	// reader and dialect. The least recently used gives way, and a result that would not fit by itself is not kept. If
+	// zero, 64 MiB: some 50,000 origins. If negative, there is none.
 	MaxBytes int64
 
-	// MinTTL is the shortest time a result holds, whatever its header says. Without it, some robots.txt would be
-	// fetched for every request. After a failure, the origin is asked again after 30 seconds, or MinTTL if that is set
-	// and longer; this doubles with each further failure, up to an hour, ± 20 %, but never below a MinTTL that is set. A
-	// longer Retry-After is honoured up to 24 hours. If zero, 1 minute. If negative, there is none: the 30 seconds stay.
+	// MinTTL is the shortest time a result holds, whatever its header says. Without it, some robots.txt would be fetched
+	// for every request. After a failure, the origin is asked again after 30 seconds, or MinTTL if that is set and longer;
+	// this doubles with each further failure, up to an hour, ± 20 %, but never below a MinTTL that is set. A longer
+	// Retry-After is honoured up to 24 hours. If zero, 1 minute. If negative, there is none: the 30 seconds stay.
 	MinTTL time.Duration
 
 	// MaxTTL is the longest time a result holds while the origin can be reached, except for a status of the moment. A
@@ -77,7 +77,8 @@ type Cache struct {
 	// Store is a second level behind the memory. If nil, there is none.
 	Store Store
 
-	// Logger gets a line when a Store fails, and when it works again. Stats counts the failures. If nil, slog.Default.
+	// Logger gets a line when a Store has failed five times in a row, and when it works again. Stats counts all failures.
+	// If nil, slog.Default.
 	Logger *slog.Logger
 
 	once    sync.Once // sets up what follows
@@ -252,7 +253,7 @@ func orDefault[T int64 | time.Duration](v, zero, none T) T {
 	return cmp.Or(v, zero)
 }
 
-// Close is Shutdown for five seconds at most, with its error.
+// Close is Shutdown for five seconds at most.
 func (c *Cache) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // as long as one Put
 	defer cancel()

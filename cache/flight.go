@@ -20,9 +20,12 @@ const (
 	storeAgain    = 5 * time.Second // how long callers leave a Store alone that did not answer
 	maxRenewals   = 32              // fetches without a waiting caller: more would delay those with one
 
-	// maxUnawaited is from how many flights on a caller that does not wait starts none. Nothing else bounds how many
-	// origins it asks for, and a flight takes 12 KB for up to flightTimeout, also while it waits for a place to fetch.
+	// maxUnawaited is how many flights may be under way for a caller that does not wait to start one. Nothing else bounds
+	// how many origins it asks for, and a flight takes 12 KB for up to flightTimeout, also while it waits for a place to
+	// fetch.
 	maxUnawaited = 1000
+
+	busy = "proxy_internal_error" // the cause of a Failure (RFC 9209 §2.3.22)
 
 	// lockWait is how long another process may take to put a result. Those who wait for it poll less and less often,
 	// because there may be hundreds of such origins at once.
@@ -143,7 +146,7 @@ func (c *Cache) find(k key, f *flight, src *Source) (any, error) {
 	defer cancel()
 	r, err := src.Load(ctx, k.Origin, c.validator(f.known, st))
 	if errors.Is(err, ctx.Err()) && err != nil { // it would look like the time-out of those who wait
-		err = fmt.Errorf("cache: robots.txt was not read within %v", flightTimeout)
+		err = &fetch.Failure{Text: fmt.Sprintf("cache: robots.txt was not read within %v", flightTimeout), Cause: busy}
 	}
 	if err != nil {
 		return c.unasked(k, err)

@@ -65,7 +65,7 @@ var (
 func cost(k key, s *state) int64 {
 	n := entryCost + textCost(len(k.Origin.String())-len("http://"))
 	for i, r := range [...]*fetch.Result{s.answer, s.failure, s.assumed, s.moment} {
-		if r != nil && (i < 3 || r != s.failure) {
+		if r != nil && (i < 3 || r != s.failure) { // moment may be failure itself
 			n += resultCost(r)
 		}
 	}

@@ -47,7 +47,7 @@ type outage struct {
 	asks   time.Duration // of retry: how long the site is left alone
 }
 
-// terms are the fields of a Cache, zero values resolved, and for tests defaultTTL, maxStale, minRetry, maxRetry, draw.
+// terms are the fields of a Cache, zero values resolved, and for tests defaultTTL, maxStale, maxRetry, draw.
 type terms struct {
 	minTTL, maxTTL, defaultTTL, maxStale time.Duration
 	minRetry, maxRetry                   time.Duration

@@ -19,10 +19,12 @@ import (
 // Methods must be safe for concurrent use and end when ctx does. At most 64 calls of a kind (Get, Lock, Put) are under
 // way at a time. A Put has 5 seconds, and the others, for which callers may wait, 2 seconds: a call that fails by then
 // is a failure of the Store, and robots.txt is fetched. After five failures in a row, a Cache makes none of that kind
-// for five seconds. A Store that is an io.Closer is closed with its Cache, see [Cache.Close].
+// for five seconds. To write what it owes, it also calls Get, with 5 seconds, and asks a Store that is left alone. A
+// Store that is an io.Closer is closed with its Cache, see [Cache.Close].
 type Store interface {
-	// Get returns what was last put under the key, or an error that wraps ErrMiss if there is nothing. Any other error
-	// is a failure of the Store; a damaged value is none, and is returned as it is. The caller must not modify the bytes.
+	// Get returns what was last put under the key, or an error that wraps ErrMiss if there is nothing. Any other error is
+	// a failure of the Store; return a damaged value as it is, for the Cache checks it. The caller must not modify the
+	// bytes.
 	Get(ctx context.Context, key string) ([]byte, error)
 
 	// Put stores data under the key, replacing what was there, wholly or not at all. It must not keep data. After ttl
@@ -34,11 +36,13 @@ type Store interface {
 // for all of them: a process that does not get the lock waits for what its holder puts.
 type Locker interface {
 	// Lock tries once to take the lock of the key, and reports whether it did. The lock holds until unlock is called, even
-	// past ttl: that counts for a holder whose process died. It keeps two processes from doing the same work and guards
-	// nothing else: a lock that was lost costs a fetch, never a wrong answer. A Cache calls unlock once, behind its
-	// callers and without a context: it must return within ttl.
+	// past ttl: only if its holder's process dies does it end by itself, after ttl. It keeps two processes from doing the
+	// same work and guards nothing else: a lock that was lost costs a fetch, never a wrong answer. A Cache calls unlock
+	// once, behind its callers and without a context: it must return within ttl.
 	Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error)
 }
 
-// ErrMiss is returned by Store.Get, perhaps wrapped, if there is no value for the key.
+var _ backing.Locker = Locker(nil) // which is the same
+
+// ErrMiss is returned by Store.Get, perhaps wrapped, if there is no value for the key, and by Cache.Get without a Load.
 var ErrMiss = backing.ErrMiss // "cache: no value"

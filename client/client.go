@@ -46,11 +46,13 @@
 //     at At.
 //   - fetch.ErrNotPublic: the address is not public, and fetch.PublicOnly refused it.
 //   - cache.ErrClosed: the Transport, or the Cache that was given to it, is closed.
+//   - A *fetch.Failure: robots.txt was not asked for, because of this machine or a proxy, as its Cause says. Ask again
+//     later.
 //
 // Any other error says what is wrong with the URL, Token, Uses or Sign. No retry helps.
 //
-// If the context ends during a wait, its error is returned, and names robots.txt or the store of turns if that was
-// waited for. The fetch of robots.txt goes on, so the next call finds it cached.
+// If the context ends during a wait, its error is returned; after a time-out it names robots.txt or the store of turns,
+// if that was waited for. The fetch of robots.txt goes on, so the next call finds it cached.
 //
 // # Time-outs
 //
@@ -132,16 +134,16 @@ type Transport struct {
 	Uses []string
 
 	// Override returns rules that replace the robots.txt of an origin, which is then not read: those of a written
-	// agreement, or for your own site. Their delays and what they say about use count too. It is called for each
-	// decision, perhaps concurrently, so it must return at once; it should return the same pointer for the same rules.
-	// With policy.Unreachable nothing is sent, and Answer.Until is in a minute. Where it returns nil, robots.txt decides.
-	// If nil, robots.txt decides everywhere.
+	// agreement, or for your own site. Their delays and what they say about use count too. It is called for each decision,
+	// perhaps concurrently, so it must return at once; it should return the same pointer for the same rules. With
+	// policy.Unreachable nothing is sent, and Answer.Until is in a minute. Where it returns nil, robots.txt decides. If
+	// nil, robots.txt decides everywhere.
 	Override func(fetch.Origin) *policy.Policy
 
 	// Fetcher reads robots.txt. If nil, one with Base, UserAgent and Sign.
 	//
-	// If it leaves any of Transport, UserAgent and Sign zero, or there is a Pacer, a copy of it is used, filled from this
-	// Transport: Transports with one Fetcher then have MaxFetches each.
+	// If it leaves zero what this Transport has (Base, UserAgent, Sign), or there is a Pacer, a copy of it is used, filled
+	// from this Transport: Transports with one Fetcher then have MaxFetches each.
 	Fetcher *fetch.Fetcher
 
 	// Cache keeps what was read. If nil, the Transport makes one. Several Transports may share a Cache: each gets what was
@@ -247,10 +249,10 @@ func (t *Transport) Close() error {
 }
 
 // Shutdown closes the Transport: errors.Is finds cache.ErrClosed in the errors of later calls. If the Transport made
-// its own Cache, Shutdown closes that too: fetches of robots.txt stop, calls that wait for them end with the same error,
-// and Shutdown waits for their end, but no longer than ctx. It also waits until Pacer.Turns knows of all pauses. The
-// error says what has not ended; call Shutdown again then. A Transport that neither made its own Cache nor has
-// Pacer.Turns needs no Close.
+// its own Cache, Shutdown closes that too: fetches of robots.txt stop, calls that wait for them end with the same
+// error, and Shutdown waits for their end, but no longer than ctx. It also waits until Pacer.Turns was told of all
+// pauses, five seconds at most. The error says what has not ended; call Shutdown again then. A Transport that neither
+// made its own Cache nor has Pacer.Turns needs no Close.
 //
 // Requests that were already let through go on, and those that wait for the Pacer get their turns unless their contexts
 // end first. Base and its connections are the caller's; see CloseIdleConnections.

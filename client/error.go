@@ -14,9 +14,9 @@ import (
 )
 
 // ErrNotSent is what errors.Is finds in each error of RoundTrip, Decide, Lookup, Turn and Try that is neither a
-// context's nor Base's own, and in fetch.ErrNotPublic. The site saw nothing of the request, and trying again at once
-// fails again. After Close, they are cache.ErrClosed too. A request whose context ended while it waited was not sent
-// either: its error is the context's.
+// context's nor Base's own, and in those of Base that are fetch.ErrNotPublic. The site saw nothing of the request, and
+// trying again at once fails again. After Close, they are cache.ErrClosed too. A request whose context ended while it
+// waited was not sent either: its error is the context's.
 var ErrNotSent = errors.New("client: not sent")
 
 // closedError is returned after Close. It is ErrNotSent and cache.ErrClosed, as is the error over a closed Cache.

@@ -170,6 +170,9 @@ func (g *gate) get(ctx context.Context, r *ruling, from *cache.Source) (err erro
 
 // await reads robots.txt, and asks for it again if its turn did not come in time.
 func (g *gate) await(ctx context.Context, r *ruling) error {
+	if err := ctx.Err(); err != nil { // nothing is asked for a caller who has gone
+		return g.cacheErr(ctx, r.origin, err)
+	}
 	// What gave the turn a moment ago would else be read anew, in the time-out of the page.
 	if t := turnOf(ctx, g.keeper, r.origin); t != nil && time.Since(t.given) < time.Second && g.readSince(r, t.read) {
 		return nil
@@ -210,8 +213,9 @@ func (g *gate) readBehind(ctx context.Context, r *ruling) error {
 	return late
 }
 
-// readSince uses what was read at a time or since, unless that is zero, though it no longer holds: a Try would never get
-// a turn at a site whose robots.txt expires before its turn comes. What still holds is left to get, which renews it.
+// readSince uses a copy that no longer holds if it was read at since or later: a Try would never get a turn at a site
+// whose robots.txt expires before its turn comes. A zero since means no. What still holds is left to get, which renews
+// it.
 func (g *gate) readSince(r *ruling, since time.Time) bool {
 	res, until, err := g.cache.Get(endedContext, r.origin, &g.memory)
 	if since.IsZero() || res == nil || err == nil || res.Time.Before(since) {
@@ -323,7 +327,7 @@ func (g *gate) load(ctx context.Context, o fetch.Origin, prev *fetch.Result) (*f
 	if err == nil {
 		res = res.In(g.source.Dialect)
 	}
-	if g.keeper != nil {
+	if g.keeper != nil && ctx.Err() == nil { // the end of ctx is not why, and not that of a Try's own context
 		g.fetchErrs.note(o, err)
 	}
 	if g.trace.Fetched != nil && !g.closed.Load() {

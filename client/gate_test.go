@@ -233,3 +233,22 @@ func TestATokenThatIsNoneIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// For a caller who has gone, no robots.txt is asked for.
+func TestAnEndedContextAsksForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		base := &web{}
+		gate := &client.Transport{Base: base}
+		defer gate.Close()
+		req, _ := http.NewRequestWithContext(ended, "GET", "http://a.example/", nil)
+		_, sendErr := gate.RoundTrip(req)
+		_, askErr := gate.Decide(ended, req.URL)
+		_, lookErr := gate.Lookup(ended, req.URL)
+		synctest.Wait() // for what is behind the caller
+		if want := context.Canceled; sendErr != want || askErr != want || lookErr != want || len(base.agents) != 0 {
+			t.Errorf("got %v, %v, %v and %d requests, want %v of each and none", sendErr, askErr, lookErr, len(base.agents), want)
+		}
+	})
+}

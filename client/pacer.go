@@ -17,7 +17,8 @@ import (
 //   - a request starts no sooner than the delay after the latest earlier start, and no sooner than the delay after the
 //     latest earlier end. The delay is the larger of Crawl-delay and Request-rate in the crawler's group of robots.txt,
 //     or Delay if it has neither; MinDelay at least.
-//   - at most MaxUnderway requests are in flight: from the start until the response body is closed or read to the end.
+//   - at most MaxUnderway requests are in flight: from the start until the response body is closed or read to the end;
+//     and a robots.txt, which waits for no open body.
 //   - no request starts before the time in the Retry-After of a 429 or 5xx, at most a day ahead. If such an answer has
 //     none, or no answer comes, pauses grow from two seconds (or twice the delay) to an hour, give or take a fifth. A
 //     good answer halves the next pause.
@@ -62,13 +63,13 @@ type Pacer struct {
 	// kept. If zero, there is no floor. If negative, there is none.
 	MinDelay time.Duration
 
-	// MaxDelay caps what robots.txt may ask for: a site that asks for more is visited this often all the same. If zero,
-	// 30 seconds. If negative, there is none: a delay is then kept up to a day, and a request whose deadline comes sooner
-	// gets a [*LateError] with that Delay. Keep it below Cache.MinTTL: else robots.txt may expire between two
+	// MaxDelay caps what robots.txt may ask for: a site that asks for more is visited at this distance all the same. If
+	// zero, 30 seconds. If negative, there is none: a delay is then kept up to a day, and a request whose deadline comes
+	// sooner gets a [*LateError] with that Delay. Keep it below Cache.MinTTL: else robots.txt may expire between two
 	// turns, and while new requests keep coming, reading it may use up every turn.
 	MaxDelay time.Duration
 
-	// MaxUnderway bounds how many requests are in flight at one origin. If zero, 1. If negative, there is none.
+	// MaxUnderway is the bound on requests in flight at one origin. If zero, 1. If negative, there is none.
 	//
 	// A request is in flight from its start until its response body is closed or read to the end, it is answered with a
 	// 101, it fails, or its context ends. So a body that is never closed keeps its place until its context ends, as it
@@ -78,9 +79,9 @@ type Pacer struct {
 
 	// Turns is where several processes share one pace for each origin. If nil, the pace is that of this process only.
 	//
-	// Within a process all that a Pacer does holds; over processes neither MaxUnderway nor the order does, nor the
-	// distance from the end of a request. robots.txt goes first within its process: with N busy ones it waits for up to
-	// N delays. The way to the store costs time: some 2 % of the pace at a delay of a second. [Transport.Turn] and
+	// Over processes only the delay between starts and the pauses hold. MaxUnderway, the order, and the distance from the
+	// end of a request hold within a process. robots.txt goes first within its process: with N busy ones it waits for up
+	// to N delays. The way to the store costs time: some 2 % of the pace at a delay of a second. [Transport.Turn] and
 	// [Transport.Try] add 250 ms to each delay, by which their callers may be late: a second becomes 1.25, even for one
 	// process alone. While the store fails, requests wait until their contexts end, Try gives a [*LateError], and the
 	// errors name the store. A store that loses its memory lets one request of each origin come too early.

@@ -14,7 +14,7 @@ import (
 // print u.Redacted().
 //
 // A hook runs where the event happens, and the work goes on when it returns. It must not use the Transport: a Fetched
-// that asks about its own origin would wait for itself. After Close, no hook is called.
+// that asks about its own origin would wait for itself. A call that begins after Close calls no hook.
 type Trace struct {
 	// Decided is called each time that RoundTrip, Turn, Try or Decide has asked about a request for u, with its context:
 	// for an error too, but not with WithoutRobots or with a scheme that is not gated. What is decided on is

@@ -329,6 +329,25 @@ func TestTryHearsWhyRobotsIsNotAskedFor(t *testing.T) {
 	})
 }
 
+// A robots.txt that waited for a place until the end of its flight was not asked for: a Try is late then, and its error
+// is no end of its own context.
+func TestTryIsLateAfterAFlightThatFoundNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := &client.Transport{Pacer: &client.Pacer{}, Fetcher: &fetch.Fetcher{MaxFetches: 1, Timeout: time.Hour}, Base: roundtrip.Func(hang)}
+		defer gate.Shutdown(t.Context())
+		for _, u := range []string{"http://silent.example/", "http://b.example/"} {
+			gate.Try(t.Context(), parse(u))
+			time.Sleep(time.Second)
+		}
+		time.Sleep(2 * time.Minute)
+		for range 2 {
+			if _, err := gate.Try(t.Context(), parse("http://b.example/")); !errors.As(err, new(*client.LateError)) {
+				t.Errorf("got %v, want a *LateError", err)
+			}
+		}
+	})
+}
+
 // A Try beyond the fetches that the cache starts for those who do not wait is late as any other: there is a time to ask
 // again, and once the silent origins are given up its robots.txt is read.
 func TestTryBehindAThousandSilentOriginsIsLate(t *testing.T) {

@@ -12,19 +12,18 @@
 // was asked. No redirect leads to a more private network than the origin's, as far as addresses are known, or to FTP.
 //
 // Requests carry a User-Agent, the accepted types, and validators, and nothing of the caller's. A Transport that adds
-// credentials would give them to every origin: put what adds them above the gate. An ftp origin is read by what is
-// registered for ftp with the Transport; see package fetch/ftp. The package keeps nothing.
+// credentials would give them to every origin: put what adds them above client.Transport. An ftp origin is read by what
+// is registered for ftp with the Transport; see package fetch/ftp. The package keeps nothing.
 //
 // A body that breaks off is detected by its Content-Length, its chunks, its gzip coding, or the end of TLS. If it has
-// none of these, it looks whole: over plain HTTP, or the TLS of a caller's own dialer. So does there a gzip body that
-// ends between two of its members.
+// none of these, it looks whole: over plain HTTP, or the TLS of a caller's own dialer. So does a gzip body there that
+// is cut between two of its members.
 package fetch
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"runtime"
@@ -74,19 +73,19 @@ type Fetcher struct {
 	// as a Pacer does for the site's turn, and then calls wire, once. wire waits for a place in MaxFetches, starts the
 	// clock of the request, and calls Sign. If nil, wire sends the request.
 	//
-	// The request's context is for the wait before wire, which ignores it. It has the values of the Fetch's context, and
+	// The request's context bounds the wait before wire; wire ignores it. It has the values of the Fetch's context, and
 	// ends with that, or earlier: it leaves Timeout for what follows, and for a retry it is what is left of Timeout. An
-	// error without a call of wire says that no turn came in time. The Fetch returns it or, after a retry, the answer
-	// that was to be retried.
+	// error without a call of wire says that no turn came in time. The Fetch returns it or, after a retry, the answer that
+	// was to be retried.
 	Through func(wire http.RoundTripper) http.RoundTripper
 
 	// UserAgent is sent with each request. It should begin with the product token that groups are matched against
 	// (RFC 9309 §2.2.1). If empty, Go-http-client/1.1 is sent, as net/http does.
 	UserAgent string
 
-	// Sign is called right before each http or https request is sent, for every redirect and retry, with a copy of it.
-	// It may set header fields, and should look at the URL: redirects lead to any origin. An error ends the Fetch. A
-	// site that admits only signed requests answers others with 403, which allows everything. If nil, nothing is called.
+	// Sign is called right before each http or https request is sent, for every redirect and retry, with a copy of it. It
+	// may set header fields, and should look at the URL: redirects lead to any origin. An error ends the Fetch. A site
+	// that admits only signed requests answers others with 403, which allows everything. If nil, nothing is called.
 	Sign func(*http.Request) error
 
 	// Timeout bounds one Fetch: its requests, redirects and retries, and the pauses between them, but not the waits for
@@ -95,13 +94,13 @@ type Fetcher struct {
 	Timeout time.Duration
 
 	// Retries is how often one URL is asked again after a 5xx or a network failure, with growing random pauses, within
-	// Timeout. If zero, 2. If negative, there is none. What would recur is not retried, such as a name that does not
-	// exist or a bad certificate, and a response that breaks off once: its server is up, and usually repeats the failure.
+	// Timeout and 18 requests in all. If zero, 2. If negative, there is none. What would recur is not retried, such as a
+	// name that does not exist or a bad certificate. A response that breaks off is retried once.
 	Retries int
 
-	// MaxFetches bounds how many requests are under way at once. Others wait in line, no longer than their contexts:
-	// behind 1,500, 3,000 or 10,000 silent origins, a healthy one waits 20, 50 or 190 s. If zero, 512. If negative,
-	// there is none.
+	// MaxFetches is the bound on requests under way at once. Others wait in line, no longer than their contexts: behind
+	// 1,500, 3,000 or 10,000 silent origins, a healthy one waits 20, 50 or 190 s. If zero, 512. If negative, there is
+	// none.
 	MaxFetches int
 
 	// ObeyWalls takes robots.txt for unreachable if a wall answers (see Result.Wall): nothing is allowed, and a cache
@@ -167,7 +166,7 @@ func (f *Fetcher) Fetch(ctx context.Context, o Origin, prev *Result) (*Result, e
 	case ctxErr != nil:
 		return nil, ctxErr
 	case err == nil && r.crowded:
-		return nil, fmt.Errorf("fetch: %w", errCrowded)
+		return nil, &Failure{Text: "fetch: " + errCrowded.Error(), Cause: exhausted}
 	}
 	return res, err
 }

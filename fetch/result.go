@@ -110,6 +110,9 @@ func isOfTheMoment(status int) bool {
 // In returns the same answer as dialect d reads it: d decides what the status means and what the file says. If d is r's
 // own dialect, In returns r itself, unless that was stored without its Policy: then In restores it.
 //
+// Google takes a 429 for a 503, Yandex a site for open whose final status is not 200, and Original one for closed that
+// answers 401 or 403.
+//
 // Rules are read from Body, as Fetch returns it. If it was dropped, the Result is unreachable, and Err says so. An
 // answer that broke off, or could not be used, stays unreachable.
 func (r *Result) In(d policy.Dialect) *Result {

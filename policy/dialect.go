@@ -38,8 +38,8 @@ const (
 	// count; a file of more than 500 KiB permits everything; Crawl-delay is ignored since 2018.
 	Yandex
 
-	// Bing differs from RFC 9309 in two points: bingbot falls back to msnbot (documented by Bing in 2012), and
-	// Crawl-delay is a window of 1 to 30 seconds (documented in 2009 and 2012).
+	// Bing differs from RFC 9309 in three points: bingbot falls back to msnbot (documented by Bing in 2012), Crawl-delay
+	// is a window of 1 to 30 seconds (documented in 2009 and 2012), and Request-rate is ignored.
 	Bing
 
 	// Original is the protocol of 1994 with the Allow lines of the 1996 draft. Documented, by these two texts:
@@ -77,6 +77,7 @@ type reading struct {
 	signsFree   bool // "*" and a final "$" make a pattern no more specific
 
 	delay delayReading
+	rates bool // Request-rate counts
 }
 
 // precedence ranks the rules that match (§2.2.2): the more specific one first, then allow. Of equal ones, the first in
@@ -105,7 +106,7 @@ const (
 // written to.
 var readings = [...]reading{
 	RFC9309: {
-		name: "RFC9309", lines: scan.RFC9309, escape: escapeRFC, delay: delaySeconds,
+		name: "RFC9309", lines: scan.RFC9309, escape: escapeRFC, delay: delaySeconds, rates: true,
 	},
 	Google: {
 		name: "Google", lines: scan.Google, leading: true,

@@ -69,7 +69,7 @@ func (g Group) isNamed(list span) bool {
 func (g Group) Rate() Rate {
 	var rate Rate
 	rate.delay, rate.stated = g.CrawlDelay()
-	if g.p == nil || g.p.dialect != RFC9309 {
+	if g.p == nil || !g.p.dialect.reading().rates {
 		return rate
 	}
 	n := 0

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	callTimeout  = 2 * time.Second // of what a caller waits for; a busy machine takes less, and asks no site twice
+	callTimeout  = 2 * time.Second // of what a caller waits for: less, and a busy machine would ask sites twice
 	writeTimeout = 5 * time.Second // of one Put
 	lockTTL      = 5 * time.Second // how long a lock outlives a process that dies
 
@@ -33,8 +33,8 @@ type Store interface {
 	Put(ctx context.Context, key string, data []byte, ttl time.Duration) error
 }
 
-// locker is a cache.Locker.
-type locker interface {
+// Locker is a cache.Locker.
+type Locker interface {
 	Lock(ctx context.Context, key string, ttl time.Duration) (unlock func(), ok bool, err error)
 }
 
@@ -46,7 +46,7 @@ type Guard struct {
 	Debts    debts         // marks that the Store is owed
 
 	store  Store
-	locker locker
+	locker Locker
 	run    func(func()) // see New
 
 	reads, locks, writes part
@@ -55,7 +55,7 @@ type Guard struct {
 // New returns the Guard of a Store. run begins what is done behind the callers.
 func New(store Store, log *slog.Logger, run func(func())) *Guard {
 	g := &Guard{store: store, run: run}
-	g.locker, g.HasLocks = store.(locker)
+	g.locker, g.HasLocks = store.(Locker)
 	g.reads.init("reading", log, &g.Errors)
 	g.locks.init("locking", log, &g.Errors)
 	g.writes.init("writing", log, &g.Errors)
