@@ -548,7 +548,7 @@ var fleetFaults = []struct {
 	{name: "Redis 20 ms away", set: far(20 * time.Millisecond)},
 	{name: "Redis 30 ms away", set: far(30 * time.Millisecond)},
 	{name: "Redis 50 ms away", tier: tier.Nightly, set: far(50 * time.Millisecond)},
-	{name: "Redis 300 ms away", set: far(300 * time.Millisecond)},
+	{name: "Redis 300 ms away", most: 1.3, set: far(300 * time.Millisecond)}, // 64 connections are full: locks come late
 	{name: "clocks 2 s apart to each side", set: clocks(0, 2*time.Second, -2*time.Second, 0)},
 	// A process that takes the file for too old reads it before it knows the delay: early.
 	{name: "clocks an hour apart to each side", most: 3, early: 1, set: clocks(0, time.Hour, -time.Hour, 0)},
