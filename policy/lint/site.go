@@ -98,13 +98,13 @@ func (f *checker) lenient() *policy.Policy {
 // asset tells patterns that close all style sheets or scripts, or a directory of them. "/scripts/" is not among them:
 // it mostly comes with a content management system, which keeps there what runs on the server.
 func asset(pattern string) bool {
-	p := strings.ToLower(strings.TrimRight(pattern, "*$?/"))
-	at := strings.LastIndexAny(p, "/*")
-	switch p[at+1:] {
+	name := strings.TrimRight(pattern, "*$?/") // lower-casing lengthens what is not UTF-8
+	at := strings.LastIndexAny(name, "/*")
+	switch strings.ToLower(name[at+1:]) {
 	case ".css", ".js":
 		return true
 	case "css", "js", "javascript", "javascripts", "stylesheets", "styles":
-		return at <= 0 || strings.HasPrefix(pattern[len(p):], "/") // else it may be a page: /maps/api/js?
+		return at <= 0 || strings.HasPrefix(pattern[len(name):], "/") // else it may be a page: /maps/api/js?
 	}
 	return false
 }
