@@ -324,8 +324,9 @@ func TestAFileThatWaitsForMemoryIsNoFailure(t *testing.T) {
 		ask := func(host string) (string, time.Duration) {
 			start := time.Now()
 			r, err := f.Fetch(t.Context(), originOf(t, "http://"+host+".test"), nil)
+			why, ours := errors.AsType[*fetch.Failure](err)
 			switch {
-			case err != nil && strings.Contains(err.Error(), "take all the memory") && r == nil:
+			case ours && why.Cause == "proxy_internal_error" && strings.Contains(why.Text, "take all the memory") && r == nil:
 				return "no turn", time.Since(start)
 			case err != nil:
 				return err.Error(), time.Since(start)

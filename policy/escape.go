@@ -20,8 +20,8 @@ const (
 	// because its octets are counted as written, until compared decodes them.
 	escapeRFC escaping = iota
 
-	// escapeGoogle: in a pattern octets from 0x80 are escaped and the hex digits of escapes are raised. Targets are taken
-	// as they are.
+	// escapeGoogle escapes the bytes of a pattern from 0x80 up, and puts the hex digits of its escapes in upper case.
+	// Targets stay as they are.
 	escapeGoogle
 
 	// escapeDecode: every escape but %2F is decoded (1996 draft). Octets that could not stand in a file are escaped

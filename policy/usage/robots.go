@@ -21,8 +21,8 @@ var records = []string{string(ContentUsage), string(ContentSignal), licenseField
 // groups; else those of the group for "*", marked Inherited. Of License it returns those of
 // the crawler's group, else those outside of groups (RSL 1.0).
 //
-// A policy token is a name that stands for a use, not for a crawler, such as Google-Extended. For each of them that has
-// its own group, ParseRobots says whether that allows the target. It never falls back to the group for "*".
+// A policy token is a name that stands for a use, not for a crawler, such as Google-Extended. For each that has its own
+// group, ParseRobots reports whether that group allows the target. The group for "*" never stands in for it.
 //
 // A file that is unavailable or unreachable says nothing.
 func ParseRobots(p *policy.Policy, token, target string, policyTokens ...string) []Statement {
